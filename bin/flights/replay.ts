@@ -1,0 +1,121 @@
+/**
+ * Sends the input to the stream `flights` through the SDK, and remembers how far it is.
+ *
+ * Invariants:
+ * 1. The progress never passes a record that Kinesis has not acknowledged: after a crash at most one request is sent again.
+ * 2. One request is in flight, so that reports of one airport keep their order.
+ */
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { type KinesisClient, PutRecordsCommand } from '@aws-sdk/client-kinesis'
+import type { Clock } from '../../lib/core/clock.ts'
+import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
+import type { InputRecord } from './input.ts'
+
+/** What decides which records are sent and where: a run goes on only with the same. */
+export interface RunSettings {
+  /** Flights of the file; undefined for the whole first week. */
+  readonly limit: number | undefined
+  readonly corrupt: number
+  readonly shards: number
+}
+
+export interface ReplayProgress {
+  readonly settings: RunSettings
+  /** Records that Kinesis has acknowledged. */
+  readonly sent: number
+  /** Whether a report was made of the whole run. */
+  readonly finished: boolean
+}
+
+/** The progress of earlier runs; undefined where there is none. Throws a {@link ConfigurationError} for a damaged file. */
+export async function readProgress(path: string): Promise<ReplayProgress | undefined> {
+  try {
+    const progress = JSON.parse(await readFile(path, 'utf8')) as ReplayProgress
+    if (Number.isInteger(progress.sent) && typeof progress.settings?.shards === 'number') return progress
+  } catch (error) {
+    if (describeError(error).code === 'ENOENT') return undefined
+  }
+  throw new ConfigurationError(`The file ${path} is damaged: start over with --fresh.`)
+}
+
+/** Writes the file beside itself first, so that it is always whole. */
+export async function writeProgress(path: string, progress: ReplayProgress): Promise<void> {
+  await writeFile(`${path}.tmp`, `${JSON.stringify(progress, null, 2)}\n`)
+  await rename(`${path}.tmp`, path)
+}
+
+export interface ReplayOptions {
+  readonly client: KinesisClient
+  readonly streamName: string
+  readonly input: readonly InputRecord[]
+  readonly settings: RunSettings
+  readonly progressFile: string
+  /** Where to go on. */
+  readonly from: number
+  /** Seconds of event time per second, or as fast as it goes. */
+  readonly speed: number | 'max'
+  readonly clock: Clock
+  /** Ends the replay after the request in flight. */
+  readonly signal: AbortSignal
+  /** Hears of every acknowledged request. */
+  readonly onSent: (sent: number) => void
+}
+
+const recordsPerRequest = 500
+const retryMs = 200
+const mostAttempts = 50
+/** How long a slow replay gathers reports for one request. */
+const gatherMs = 100
+
+/** Sends until the input's end or the signal. Resolves with the number of records that are acknowledged. */
+export async function replay(options: ReplayOptions): Promise<number> {
+  const { input, settings, progressFile, clock, signal, onSent } = options
+  const due = dueBy(options)
+  let sent = options.from
+  while (sent < input.length && !signal.aborted) {
+    const end = Math.min(due(sent), sent + recordsPerRequest)
+    if (end === sent) {
+      await clock.sleep(gatherMs, signal)
+      continue
+    }
+    await putAll(options, input.slice(sent, end))
+    sent = end
+    await writeProgress(progressFile, { settings, sent, finished: false })
+    onSent(sent)
+  }
+  return sent
+}
+
+/** Says up to where the input is known by now, from a place on. */
+function dueBy({ input, from, speed, clock }: ReplayOptions): (at: number) => number {
+  if (speed === 'max') return () => input.length
+  const startMs = clock.nowMs()
+  const startKnownMs = input[from]?.knownMs ?? 0
+  return (at) => {
+    const nowKnownMs = startKnownMs + (clock.nowMs() - startMs) * speed
+    let end = at
+    while (end < input.length && end - at < recordsPerRequest && (input[end]?.knownMs ?? 0) <= nowKnownMs) end++
+    return end
+  }
+}
+
+/** Puts records, and those that were refused again, until all are taken. */
+async function putAll({ client, streamName, clock }: ReplayOptions, records: readonly InputRecord[]): Promise<void> {
+  let left = records
+  let problem = ''
+  for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+    try {
+      const Records = left.map(({ partitionKey, data }) => ({ PartitionKey: partitionKey, Data: data }))
+      const answer = await client.send(new PutRecordsCommand({ StreamName: streamName, Records }))
+      left = left.filter((_, index) => answer.Records?.[index]?.SequenceNumber === undefined)
+      if (left.length === 0) return
+      problem = answer.Records?.find((record) => record.ErrorCode)?.ErrorMessage ?? 'no reason given'
+    } catch (error) {
+      problem = describeError(error).message
+    }
+    await clock.sleep(retryMs)
+  }
+  throw new ConfigurationError(
+    `The stream ${streamName} refused ${left.length} records ${mostAttempts} times: ${problem}. Run again to go on.`,
+  )
+}

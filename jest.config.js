@@ -1,0 +1,20 @@
+/** Tests run as CommonJS, as the tests of a fresh CDK app do. */
+export default {
+  testEnvironment: 'node',
+  roots: ['<rootDir>/test'],
+  testMatch: ['**/*.test.ts'],
+  reporters: ['default', '<rootDir>/.ci/closing-line.cjs'],
+  // Middy exports only for `import`, so it is found by path and made CommonJS like our own files.
+  moduleNameMapper: { '^@middy/(core|util)$': '<rootDir>/node_modules/@middy/$1/index.js' },
+  transformIgnorePatterns: ['/node_modules/(?!@middy/)'],
+  transform: {
+    '(\\.ts|/@middy/.+\\.js)$': [
+      '@swc/jest',
+      {
+        jsc: { parser: { syntax: 'typescript' }, target: 'es2023' },
+        module: { type: 'commonjs' },
+        sourceMaps: 'inline',
+      },
+    ],
+  },
+}

@@ -1,0 +1,125 @@
+/** Kinesis streams as sources and sinks. */
+import type { IStream } from 'aws-cdk-lib/aws-kinesis'
+import { EventSourceMapping, type IFunction, StartingPosition } from 'aws-cdk-lib/aws-lambda'
+import type { Construct } from 'constructs'
+import { ConfigurationError } from '../core/errors.ts'
+import type { SinkBinding, SourceBinding } from '../plan/stage-bindings.ts'
+import type { MappingSettings, SinkConnection, SourceConnection } from './bind.ts'
+import { resourceIdentity } from './resource-identity.ts'
+
+export interface KinesisSourceOptions {
+  /**
+   * Where reading begins when the mapping is first deployed: at the oldest record, or at the first that arrived at that
+   * time or later. There is no 'LATEST': a mapping starts minutes after it is created, and what arrives meanwhile would
+   * be lost.
+   * @default 'TRIM_HORIZON'
+   * @see https://docs.aws.amazon.com/lambda/latest/dg/services-kinesis-create.html
+   */
+  readonly startingPosition?: 'TRIM_HORIZON' | Date
+}
+
+/**
+ * A source that reads a Kinesis stream, one batch of a shard at a time.
+ *
+ * Grants: to describe and read that stream, and to decrypt with its key where it has one of its own.
+ *
+ * @example
+ * bind(orders, new KinesisSource(stream, { startingPosition: new Date('2026-11-01T00:00:00Z') }))
+ */
+export class KinesisSource implements SourceConnection {
+  readonly type = 'source'
+  readonly resource: string
+  readonly stream: IStream
+  readonly #startingPosition: 'TRIM_HORIZON' | Date
+
+  /** Throws a {@link ConfigurationError} for a starting position that would lose records, or is none. */
+  constructor(stream: IStream, options: KinesisSourceOptions = {}) {
+    this.stream = stream
+    this.resource = resourceIdentity(stream, stream.streamArn)
+    this.#startingPosition = checkedPosition(options.startingPosition ?? 'TRIM_HORIZON', this.resource)
+  }
+
+  bindingFor(name: string): SourceBinding {
+    return { name, kind: 'kinesis', streamArn: this.stream.streamArn }
+  }
+
+  connect(scope: Construct, target: IFunction, settings: MappingSettings): EventSourceMapping {
+    this.stream.grant(
+      target,
+      'kinesis:DescribeStream',
+      'kinesis:DescribeStreamSummary',
+      'kinesis:GetRecords',
+      'kinesis:GetShardIterator',
+      'kinesis:ListShards',
+    )
+    this.stream.encryptionKey?.grant(target, 'kms:Decrypt')
+    return new EventSourceMapping(scope, 'Mapping', {
+      target,
+      eventSourceArn: this.stream.streamArn,
+      ...settings,
+      ...(this.#startingPosition instanceof Date
+        ? {
+            startingPosition: StartingPosition.AT_TIMESTAMP,
+            startingPositionTimestamp: this.#startingPosition.getTime() / 1_000,
+          }
+        : { startingPosition: StartingPosition.TRIM_HORIZON }),
+    })
+  }
+}
+
+function checkedPosition(position: unknown, resource: string): 'TRIM_HORIZON' | Date {
+  if (position === 'TRIM_HORIZON') return position
+  if (position instanceof Date && !Number.isNaN(position.getTime())) return position
+  if (position === 'LATEST') {
+    throw new ConfigurationError(
+      `the source on ${resource} would start at LATEST, which loses what arrives until the mapping polls, minutes after it was created: use 'TRIM_HORIZON', or a Date to start from.`,
+    )
+  }
+  throw new ConfigurationError(
+    `the source on ${resource} has the starting position ${String(position)}: use 'TRIM_HORIZON', or a valid Date to start from.`,
+  )
+}
+
+export interface KinesisSinkOptions {
+  /**
+   * 'per-key' keeps the order of each partition key, with one unacknowledged record per key; 'none' fills every request
+   * and lets a refused record be overtaken.
+   * @default 'per-key'
+   */
+  readonly ordering?: 'per-key' | 'none'
+}
+
+/**
+ * A sink that writes to a Kinesis stream.
+ *
+ * Grants: PutRecords on that stream, and to make data keys with its key where it has one of its own.
+ *
+ * @example
+ * bind(paidOrders, new KinesisSink(out, { ordering: 'none' }))
+ */
+export class KinesisSink implements SinkConnection {
+  readonly type = 'sink'
+  readonly resource: string
+  readonly stream: IStream
+  readonly #ordering: 'per-key' | 'none'
+
+  constructor(stream: IStream, options: KinesisSinkOptions = {}) {
+    this.stream = stream
+    this.resource = resourceIdentity(stream, stream.streamArn)
+    this.#ordering = options.ordering ?? 'per-key'
+  }
+
+  bindingFor(name: string): SinkBinding {
+    return { name, kind: 'kinesis', streamName: this.stream.streamName, ordering: this.#ordering }
+  }
+
+  connect(target: IFunction): void {
+    grantPutRecords(this.stream, target)
+  }
+}
+
+/** What writing to a stream takes, and no more. */
+export function grantPutRecords(stream: IStream, target: IFunction): void {
+  stream.grant(target, 'kinesis:PutRecords')
+  stream.encryptionKey?.grant(target, 'kms:GenerateDataKey')
+}

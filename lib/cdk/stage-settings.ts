@@ -1,0 +1,103 @@
+/** What can be tuned of one stage, with its defaults and its limits. */
+import { Duration, Token } from 'aws-cdk-lib'
+import { Architecture } from 'aws-cdk-lib/aws-lambda'
+import type { BundlingOptions, NodejsFunctionProps } from 'aws-cdk-lib/aws-lambda-nodejs'
+import { RetentionDays } from 'aws-cdk-lib/aws-logs'
+import { ConfigurationError } from '../core/errors.ts'
+
+/** What is left to Lambda's own construct: network, layers, concurrency and the like. */
+export type FunctionOverrides = Omit<
+  NodejsFunctionProps,
+  keyof StageProps | 'code' | 'runtime' | 'projectRoot' | 'depsLockFilePath' | 'bundling' | 'events' | 'logGroup'
+>
+
+export interface StageProps {
+  /** Memory in MiB, 128 to 10,240; CPU grows with it. @default 512 */
+  readonly memorySize?: number
+  /** The longest that one invocation may take, 1 s to 15 min. @default 1 minute */
+  readonly timeout?: Duration
+  /** The most records of one invocation, 1 to 10,000. Lambda also ends a batch at 6 MB. @default 500 */
+  readonly batchSize?: number
+  /** How long Lambda gathers records for a batch, 0 to 300 s in whole seconds. @default 1 second */
+  readonly maxBatchingWindow?: Duration
+  /**
+   * Batches of one shard in flight at once, 1 to 10. Above 1 order is kept per partition key only, which is why it is
+   * for stages that keep no state.
+   * @default 1
+   */
+  readonly parallelizationFactor?: number
+  /** Whether the mapping reads. A mapping that is enabled again goes on where it stopped. @default true */
+  readonly enabled?: boolean
+  /** Further environment variables of the function. No secrets: pass the ARN of one instead. @default none */
+  readonly environment?: Readonly<Record<string, string>>
+  /** How long the function's logs are kept. @default one month */
+  readonly logRetention?: RetentionDays
+  /** The handler file of this stage, relative to the working directory of the CDK app. @default the application's */
+  readonly entry?: string
+  /** The exported name of the handler. @default 'handler' */
+  readonly handler?: string
+  /** The processor that the function runs on. @default Architecture.ARM_64 */
+  readonly architecture?: Architecture
+  /**
+   * Options of esbuild, such as `loader`. They win over ours; `define` adds to ours.
+   * @default one minified ES module with a source map, which contains the AWS SDK
+   */
+  readonly bundling?: BundlingOptions
+  /**
+   * Any other option of the function: `vpc`, `layers`, `reservedConcurrentExecutions`, `tracing`. It wins over ours.
+   * @default none; tracing is off
+   */
+  readonly function?: FunctionOverrides
+}
+
+/** The settings of one stage, complete and within the limits of Lambda. */
+export type StageSettings = Required<Omit<StageProps, 'entry'>>
+
+/** Completes what the user said of a stage, or throws a {@link ConfigurationError} that names the stage and the limit. */
+export function settingsOf(stage: string, props: StageProps): StageSettings {
+  refuseTumblingWindow(stage, props)
+  return {
+    memorySize: within(stage, 'memorySize', props.memorySize ?? 512, 128, 10_240),
+    timeout: withinSeconds(stage, 'timeout', props.timeout ?? Duration.minutes(1), 1, 900),
+    batchSize: within(stage, 'batchSize', props.batchSize ?? 500, 1, 10_000),
+    maxBatchingWindow: withinSeconds(
+      stage,
+      'maxBatchingWindow',
+      props.maxBatchingWindow ?? Duration.seconds(1),
+      0,
+      300,
+    ),
+    parallelizationFactor: within(stage, 'parallelizationFactor', props.parallelizationFactor ?? 1, 1, 10),
+    enabled: props.enabled ?? true,
+    environment: props.environment ?? {},
+    logRetention: props.logRetention ?? RetentionDays.ONE_MONTH,
+    handler: props.handler ?? 'handler',
+    bundling: props.bundling ?? {},
+    function: props.function ?? {},
+    architecture: props.architecture ?? Architecture.ARM_64,
+  }
+}
+
+/** Lambda's tumbling windows follow arrival time, hold their state per shard and lose it when the stream is resharded. */
+function refuseTumblingWindow(stage: string, props: StageProps): void {
+  if (!('tumblingWindow' in props)) return
+  throw new ConfigurationError(
+    `stage "${stage}" has a tumblingWindow, which is not offered: Lambda's windows follow arrival time and lose their state when the stream is resharded; leave it out.`,
+  )
+}
+
+function within(stage: string, setting: string, value: number, least: number, most: number): number {
+  if (Token.isUnresolved(value) || (Number.isInteger(value) && value >= least && value <= most)) return value
+  throw new ConfigurationError(
+    `stage "${stage}" has ${setting} ${value}: give a whole number from ${least} to ${most.toLocaleString('en')}.`,
+  )
+}
+
+function withinSeconds(stage: string, setting: string, value: Duration, least: number, most: number): Duration {
+  if (value.isUnresolved()) return value
+  const seconds = value.toMilliseconds() / 1_000
+  if (Number.isInteger(seconds) && seconds >= least && seconds <= most) return value
+  throw new ConfigurationError(
+    `stage "${stage}" has ${setting} ${seconds} s: give whole seconds from ${least} to ${most}.`,
+  )
+}

@@ -1,0 +1,85 @@
+/**
+ * The errors that decide what becomes of a record, and the one that accuses ourselves.
+ *
+ * Every message says what happened, with which value, and what to do about it.
+ */
+
+/** Anything Millrace throws on purpose. `code` is stable and fit for a metric dimension or a filter. */
+export class MillraceError extends Error {
+  override readonly name: string = 'MillraceError'
+  readonly code: string
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/**
+ * Throw it from a step when a record can never succeed: the record becomes a dead letter at once and the batch goes on.
+ *
+ * @example
+ * orders.map((order) => {
+ *   if (order.currency === 'XXX') throw new TerminalError(`order ${order.id} has no currency`)
+ *   return order
+ * })
+ */
+export class TerminalError extends MillraceError {
+  override readonly name: string = 'TerminalError'
+
+  constructor(message: string, options?: ErrorOptions & { code?: string }) {
+    super(options?.code ?? 'terminal', message, options)
+  }
+}
+
+/**
+ * Throw it when the record may succeed later: it goes back to Lambda, with everything after it, and is never counted
+ * as a failed attempt.
+ *
+ * @example
+ * throw new RetryableError('the price list is still loading')
+ */
+export class RetryableError extends MillraceError {
+  override readonly name: string = 'RetryableError'
+
+  constructor(message: string, options?: ErrorOptions & { code?: string }) {
+    super(options?.code ?? 'retryable', message, options)
+  }
+}
+
+/** A mistake in what the user declared or configured: reported as one line, without a stack trace. */
+export class ConfigurationError extends MillraceError {
+  override readonly name: string = 'ConfigurationError'
+
+  constructor(message: string, options?: ErrorOptions & { code?: string }) {
+    super(options?.code ?? 'configuration', message, options)
+  }
+}
+
+/** Throws when something that our own code guarantees is not so. The message is for us, not for the user. */
+export function invariant(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new MillraceError('invariant', `This is a bug in Millrace: ${message}`)
+}
+
+/** What is known of a thrown value, whatever was thrown: `throw undefined` and `Promise.reject(null)` included. */
+export interface ErrorDescription {
+  readonly name: string
+  readonly message: string
+  readonly code?: string
+}
+
+/** True for errors of any realm: in jest, what Node itself throws is no instance of the test's own `Error`. */
+function isError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error || Object.prototype.toString.call(thrown) === '[object Error]'
+}
+
+/** Describes any thrown value without ever throwing itself. */
+export function describeError(thrown: unknown): ErrorDescription {
+  try {
+    if (!isError(thrown)) return { name: 'NonError', message: `a step threw ${String(thrown)}, which is not an Error` }
+    const { name, message, code } = thrown as Error & { readonly code?: unknown }
+    return { name: String(name), message: String(message), ...(typeof code === 'string' ? { code } : {}) }
+  } catch {
+    return { name: 'NonError', message: 'a step threw a value that cannot be shown' }
+  }
+}

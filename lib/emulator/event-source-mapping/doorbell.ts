@@ -1,0 +1,26 @@
+import type { Clock } from '../../core/clock.ts'
+
+/** Lets one loop wait for another to say that something changed. A ring that nobody waits for is not kept. */
+export class Doorbell {
+  readonly #waiting = new Set<() => void>()
+
+  ring(): void {
+    for (const wake of [...this.#waiting]) wake()
+  }
+
+  /** Resolves at the next ring, or after `ms` milliseconds where they are given. */
+  async wait(clock: Clock, ms?: number): Promise<void> {
+    if (ms !== undefined && ms <= 0) return
+    const controller = new AbortController()
+    const rung = new Promise<void>((resolve) => {
+      const wake = () => {
+        this.#waiting.delete(wake)
+        controller.abort()
+        resolve()
+      }
+      this.#waiting.add(wake)
+      if (ms !== undefined) void clock.sleep(ms, controller.signal).then(wake)
+    })
+    await rung
+  }
+}

@@ -1,0 +1,283 @@
+/**
+ * An event source mapping on a stream that is read by shards: what Lambda runs between Kinesis and a function.
+ *
+ * Invariants:
+ * 1. A shard is read only after every parent that the stream still holds is drained and that is saved.
+ * 2. A shard with a checkpoint starts after it, whatever the starting position says.
+ * 3. With LATEST, shards that appear after the first listing start at their beginning: their records are all newer.
+ * 4. After `stop` nothing is in flight and everything that is done is saved, or the status says why it is not.
+ */
+import type { Clock } from '../../core/clock.ts'
+import { describeError } from '../../core/errors.ts'
+import { type MappingCounters, newCounters } from './counters.ts'
+import { Doorbell } from './doorbell.ts'
+import { compileFilters } from './filter.ts'
+import type {
+  Checkpoint,
+  CheckpointStore,
+  FailureDestination,
+  Invoker,
+  ReadPosition,
+  ShardDescription,
+  ShardReader,
+  SourceFormat,
+} from './ports.ts'
+import { backoffMs } from './retry.ts'
+import { type MappingSettings, type ResolvedSettings, resolveSettings } from './settings.ts'
+import { ShardRunner, type ShardRunnerOptions, type ShardStatus } from './shard-runner.ts'
+
+export interface MappingOptions {
+  readonly settings: MappingSettings
+  readonly format: SourceFormat
+  readonly reader: ShardReader
+  readonly invoker: Invoker
+  readonly checkpoints: CheckpointStore
+  readonly clock: Clock
+  /** @default none: what is given up is counted and dropped, as on AWS */
+  readonly onFailure?: FailureDestination
+}
+
+/** A mapping as a display shows it. */
+export interface MappingStatus {
+  readonly state: 'stopped' | 'starting' | 'running' | 'paused' | 'stopping' | 'blocked'
+  /** Why the shards cannot be listed, while `blocked`. */
+  readonly reason: string | undefined
+  readonly counters: Readonly<MappingCounters>
+  /** In the order of the stream's listing. */
+  readonly shards: readonly ShardStatus[]
+}
+
+interface KnownShard {
+  readonly description: ShardDescription
+  runner: ShardRunner | undefined
+  isDrained: boolean
+  isRunning: boolean
+}
+
+/**
+ * @example
+ * const mapping = new EventSourceMapping({
+ *   settings: { uuid, functionArn, startingPosition: 'TRIM_HORIZON', batchSize: 500 },
+ *   format: kinesisFormat({ streamArn }), reader, invoker, checkpoints, clock,
+ * })
+ * await mapping.start()
+ * console.table(mapping.status().shards)
+ * await mapping.stop()
+ */
+export class EventSourceMapping {
+  readonly #options: MappingOptions
+  readonly #settings: ResolvedSettings
+  readonly #accepts: ShardRunnerOptions['accepts']
+  readonly #counters = newCounters()
+  readonly #bell = new Doorbell()
+  #shards = new Map<string, KnownShard>()
+  #checkpoints = new Map<string, Checkpoint>()
+  #latestShards = new Set<string>()
+  #loops: Promise<void>[] = []
+  #drains = 0
+  #state: 'stopped' | 'starting' | 'running' | 'stopping' = 'stopped'
+  #isPaused = false
+  #problem: string | undefined
+  #bug: { readonly thrown: unknown } | undefined
+
+  /** Throws a ConfigurationError for a setting out of AWS's range or a filter pattern that AWS refuses. */
+  constructor(options: MappingOptions) {
+    this.#options = options
+    this.#settings = resolveSettings(options.settings)
+    this.#accepts = compileFilters(this.#settings.patterns, options.format)
+  }
+
+  /** Resolves once the checkpoints are loaded; reading begins by itself. Starting a running mapping changes nothing. */
+  async start(): Promise<void> {
+    if (this.#state !== 'stopped') return
+    this.#state = 'starting'
+    try {
+      this.#checkpoints = new Map(await this.#options.checkpoints.load())
+    } catch (thrown) {
+      this.#state = 'stopped'
+      throw thrown
+    }
+    this.#shards = new Map()
+    this.#latestShards = new Set()
+    this.#loops = [this.#guard(this.#discover())]
+  }
+
+  /**
+   * Ends reading, lets invocations in flight finish, saves, and resolves. A later `start` goes on at the checkpoints; retry
+   * budgets begin anew then. Throws only for a bug in Millrace.
+   */
+  async stop(): Promise<void> {
+    if (this.#state === 'stopped') return
+    this.#state = 'stopping'
+    this.#ringAll()
+    // Loops are only ever added by the first of them, so one look at the list after it has ended sees all.
+    await this.#loops[0]
+    await Promise.all(this.#loops)
+    this.#state = 'stopped'
+    if (this.#bug !== undefined) throw this.#bug.thrown
+  }
+
+  /** Lets invocations in flight finish and begins nothing new; batches and retry budgets stay as they are. */
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  /** Goes on where {@link pause} held. */
+  resume(): void {
+    this.#isPaused = false
+    this.#ringAll()
+  }
+
+  status(): MappingStatus {
+    return {
+      state: this.#shownState(),
+      reason: this.#bug === undefined ? this.#problem : describeError(this.#bug.thrown).message,
+      counters: { ...this.#counters },
+      shards: [...this.#shards.values()].map((shard) => this.#shardStatus(shard)),
+    }
+  }
+
+  #shownState(): MappingStatus['state'] {
+    if (this.#bug !== undefined) return 'blocked'
+    if (this.#state === 'stopped' || this.#state === 'stopping') return this.#state
+    if (this.#problem !== undefined) return 'blocked'
+    return this.#isPaused ? 'paused' : this.#state
+  }
+
+  #shardStatus({ description: { shardId }, runner, isDrained }: KnownShard): ShardStatus {
+    if (runner !== undefined) return runner.status()
+    const position = this.#checkpoints.get(shardId)?.position
+    return {
+      shardId,
+      state: isDrained ? 'drained' : 'waiting-for-parents',
+      reason: undefined,
+      position: position?.at === 'after' ? position.sequenceNumber : undefined,
+      unfinished: 0,
+      millisBehindLatest: undefined,
+      oldestUnfinishedAgeMs: 0,
+      lanes: [],
+    }
+  }
+
+  #ringAll(): void {
+    this.#bell.ring()
+    for (const { runner } of this.#shards.values()) runner?.ring()
+  }
+
+  #isStopping(): boolean {
+    return this.#state === 'stopping' || this.#state === 'stopped' || this.#bug !== undefined
+  }
+
+  /** Lists the shards again and again, at once when one is drained, and starts those that may be read. */
+  async #discover(): Promise<void> {
+    const { reader } = this.#options
+    await this.#sleep(this.#settings.startDelayMs)
+    let failures = 0
+    while (!this.#isStopping()) {
+      try {
+        const drainsBefore = this.#drains
+        const listing = await reader.listShards()
+        await this.#rememberLatest(listing)
+        failures = 0
+        this.#problem = undefined
+        if (this.#state === 'starting') this.#state = 'running'
+        if (!this.#isStopping()) this.#adopt(listing)
+        // A shard that was drained during the listing may have children that it does not show yet.
+        if (this.#isStopping() || this.#drains !== drainsBefore) continue
+        await this.#bell.wait(this.#options.clock, this.#settings.shardSyncIntervalMs)
+      } catch (thrown) {
+        failures += 1
+        this.#problem = `the stream's shards cannot be listed: ${describeError(thrown).message}`
+        await this.#sleep(backoffMs(failures, this.#settings))
+      }
+    }
+  }
+
+  /**
+   * At the very first listing with LATEST, notes durably which shards it is for. A restart before the first record then goes on from
+   * this moment, and not from a later LATEST.
+   */
+  async #rememberLatest(listing: readonly ShardDescription[]): Promise<void> {
+    const { checkpoints, clock } = this.#options
+    if (this.#settings.startingPosition !== 'LATEST' || this.#state !== 'starting') return
+    if ([...this.#checkpoints.keys()].some((shardId) => !this.#latestShards.has(shardId))) return
+    const position = { at: 'timestamp', timestampMs: clock.nowMs() } as const
+    // All at once, so that a store that gathers its writes has either all of them or none after a crash.
+    const note = async ({ shardId }: ShardDescription) => {
+      await checkpoints.save(shardId, { position, drained: false })
+      this.#checkpoints.set(shardId, { position, drained: false })
+      this.#latestShards.add(shardId)
+    }
+    await Promise.all(listing.map(note))
+  }
+
+  #adopt(listing: readonly ShardDescription[]): void {
+    const listed = new Set(listing.map((shard) => shard.shardId))
+    for (const [shardId, shard] of this.#shards) {
+      if (!listed.has(shardId) && !shard.isRunning) this.#shards.delete(shardId)
+    }
+    for (const description of listing) {
+      const { shardId } = description
+      if (this.#shards.has(shardId)) continue
+      const isDrained = this.#checkpoints.get(shardId)?.drained ?? false
+      this.#shards.set(shardId, { description, runner: undefined, isDrained, isRunning: false })
+    }
+    for (const shard of this.#shards.values()) {
+      if (!shard.isDrained && !shard.isRunning && this.#isReadable(shard.description)) this.#run(shard)
+    }
+  }
+
+  /** Parents that the stream no longer holds, and that nobody is reading, do not count. */
+  #isReadable({ parentIds }: ShardDescription): boolean {
+    return parentIds.every((parentId) => this.#shards.get(parentId)?.isDrained ?? true)
+  }
+
+  #run(shard: KnownShard): void {
+    const { description } = shard
+    const runner = new ShardRunner({
+      ...this.#options,
+      settings: this.#settings,
+      onFailure: this.#options.onFailure,
+      shardId: description.shardId,
+      counters: this.#counters,
+      accepts: this.#accepts,
+      startAt: this.#startAt(description.shardId),
+      isStopping: () => this.#isStopping(),
+      isPaused: () => this.#isPaused,
+    })
+    shard.runner = runner
+    shard.isRunning = true
+    const loop = runner.run().then((end) => {
+      shard.isRunning = false
+      shard.isDrained = end === 'drained'
+      this.#drains += 1
+      this.#bell.ring()
+    })
+    this.#loops.push(this.#guard(loop))
+  }
+
+  #startAt(shardId: string): ReadPosition {
+    const { startingPosition, startingPositionTimestampMs } = this.#settings
+    if (this.#latestShards.has(shardId)) return { at: 'latest' }
+    const saved = this.#checkpoints.get(shardId)
+    if (saved !== undefined) return saved.position
+    if (startingPosition !== 'AT_TIMESTAMP') return { at: 'trim-horizon' }
+    return { at: 'timestamp', timestampMs: startingPositionTimestampMs ?? 0 }
+  }
+
+  /** A loop only ends with an error when Millrace itself is wrong: everything stops, and the status and `stop` say it. */
+  async #guard(loop: Promise<void>): Promise<void> {
+    try {
+      await loop
+    } catch (thrown) {
+      this.#bug ??= { thrown }
+      this.#ringAll()
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    const { clock } = this.#options
+    const endMs = clock.nowMs() + ms
+    while (!this.#isStopping() && clock.nowMs() < endMs) await this.#bell.wait(clock, endMs - clock.nowMs())
+  }
+}

@@ -1,0 +1,7 @@
+export {
+  startWorkerPool,
+  type WorkerEvent,
+  type WorkerPool,
+  type WorkerPoolOptions,
+  type WorkerStatus,
+} from './pool.ts'

@@ -1,0 +1,14 @@
+import type { RecordInfo } from '../core/record.ts'
+import { type Operator, refusePromise } from './operator.ts'
+
+/** Lets a value pass where the predicate holds. */
+export function filter<T>(predicate: (value: T, record: RecordInfo) => boolean): Operator<T, T> {
+  return {
+    kind: 'filter',
+    link: (next) => (value, record) => {
+      const passes = predicate(value, record)
+      if (typeof passes === 'object') refusePromise('filter', passes)
+      if (passes) next(value, record)
+    },
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * What a deployed function is told of the world: written by the constructs into one environment variable, read by the
+ * handler at start. Plain data with a format version, so that a function and its stack may differ by a release.
+ */
+
+/** The environment variable that carries {@link StageBindings} as JSON. */
+export const bindingsVariable = 'MILLRACE_BINDINGS'
+
+export interface StageBindings {
+  readonly formatVersion: 1
+  readonly topology: string
+  /** The sources whose records this function is invoked with. */
+  readonly sources: readonly SourceBinding[]
+  readonly sinks: readonly SinkBinding[]
+  readonly deadLetters: DeadLetterBinding
+}
+
+/** `eventSource` is what events of the source name: a stream's ARN; for Kafka, the cluster's ARN where it has one, and the topic. */
+export type SourceBinding =
+  | { readonly name: string; readonly kind: 'kinesis'; readonly streamArn: string }
+  | { readonly name: string; readonly kind: 'kafka'; readonly clusterArn?: string; readonly topic: string }
+
+export type SinkBinding =
+  | {
+      readonly name: string
+      readonly kind: 'kinesis'
+      readonly streamName: string
+      /** Whether records of one key keep their order, at the price of one unacknowledged record per key. */
+      readonly ordering: 'per-key' | 'none'
+    }
+  | {
+      readonly name: string
+      readonly kind: 'dynamodb'
+      readonly tableName: string
+      /** The table's partition key attribute: it takes the sink's key. */
+      readonly partitionKey: string
+      /** The table's sort key attribute, if it has one: a field of the value. */
+      readonly sortKey?: string
+    }
+  /** The user's own: the handler file provides it. */
+  | { readonly name: string; readonly kind: 'custom' }
+
+export type DeadLetterBinding = {
+  /** Where payloads go that are too large for the transport. */
+  readonly offloadBucket?: string
+} & (
+  | { readonly kind: 'kinesis'; readonly streamName: string }
+  | { readonly kind: 'sqs'; readonly queueUrl: string }
+  | { readonly kind: 's3'; readonly bucket: string }
+)
+
+/** Every kind of adapter that a bundle may hold; the constructs leave out those that are not bound. */
+export const adapters = [
+  'kinesis-sink',
+  'dynamodb-sink',
+  'dead-letters-kinesis',
+  'dead-letters-sqs',
+  'dead-letters-s3',
+] as const
+export type Adapter = (typeof adapters)[number]
+
+/** The adapters that a function with these bindings needs. */
+export function adaptersOf(bindings: StageBindings): ReadonlySet<Adapter> {
+  const needed = new Set<Adapter>()
+  for (const sink of bindings.sinks) if (sink.kind !== 'custom') needed.add(`${sink.kind}-sink`)
+  needed.add(`dead-letters-${bindings.deadLetters.kind}`)
+  if (bindings.deadLetters.offloadBucket) needed.add('dead-letters-s3')
+  return needed
+}
+
+/** The expression that a bundler replaces by `false` to leave an adapter out, such as `process.env.MILLRACE_ADAPTER_KINESIS_SINK`. */
+export function adapterSwitch(adapter: Adapter): string {
+  return `process.env.MILLRACE_ADAPTER_${adapter.toUpperCase().replaceAll('-', '_')}`
+}

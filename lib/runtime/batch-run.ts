@@ -1,0 +1,319 @@
+/**
+ * One batch on its way through a stateless stage: decode, step, deliver, answer. The invariants stand in stage-runner.ts.
+ */
+import { describeError, RetryableError, TerminalError } from '../core/errors.ts'
+import type { SourceRecord } from '../core/record.ts'
+import type { StagePlan } from '../plan/plan.ts'
+import { type DeadLetter, type DeadLetterReason, deadLetterOf } from './dead-letter.ts'
+import { DecodeError, type Decoder, leftOut } from './decode.ts'
+import type { Ports } from './ports.ts'
+import { Lane, type RunTarget, type StageProgram } from './program.ts'
+import type { Outcome, Sink } from './sink.ts'
+import type { BatchTables } from './tables.ts'
+
+/** Records in log order: an array, or whatever makes each record when it is asked for. */
+export type RecordList = Pick<readonly SourceRecord[], 'length' | 'at'>
+
+/** The records of one partition, in log order. */
+export interface PartitionBatch {
+  readonly partition: string
+  readonly records: RecordList
+}
+
+/** Where one partition's batch ended. */
+export interface PartitionFailure {
+  readonly partition: string
+  /** Index, in the partition's batch, of the first record that is not done. */
+  readonly index: number
+  /** The records from there on, which come again. */
+  readonly notDone: readonly SourceRecord[]
+  readonly error: unknown
+}
+
+export interface BatchResult {
+  readonly failures: readonly PartitionFailure[]
+}
+
+/** What the batches of a stage have in common. */
+export interface BatchParts {
+  readonly topology: string
+  readonly stage: StagePlan
+  readonly ports: Ports
+  readonly decode: Decoder
+  readonly program: StageProgram
+  readonly tries: number
+  readonly maxPendingOutputs: number
+}
+
+/** When the batch must come to its end: `signal` aborts at `atMs`. */
+interface Stop {
+  readonly signal: AbortSignal
+  readonly atMs: number
+}
+
+/** How many dead letters of one batch get a log line of their own. */
+const deadLettersLogged = 10
+
+const outOfTime = () => new RetryableError('the invocation has no time left', { code: 'deadline' })
+
+const noAnswer = (lane: Lane): NotDelivered => ({
+  status: 'retry',
+  error: new Error(`sink "${lane.name}" left out the outcome of an item`),
+})
+
+type NotDelivered = Exclude<Outcome, { status: 'delivered' }>
+
+/** The records of a list from an index on. */
+function rest(records: RecordList, from: number): readonly SourceRecord[] {
+  return Array.from({ length: records.length - from }, (_, i) => records.at(from + i) as SourceRecord)
+}
+
+/** One batch on its way. */
+export class BatchRun {
+  readonly #parts: BatchParts
+  readonly #batch: readonly PartitionBatch[]
+  readonly #stop: Stop
+  readonly #target: RunTarget
+  readonly #deadLetters: Lane
+  /** Per partition: the first record that is not done, and why. */
+  readonly #failures = new Map<number, PartitionFailure>()
+  /** The ordinal of each partition's first record: ordinals count through all partitions. */
+  readonly #firstOrdinals: readonly number[]
+  readonly #rejected = new Set<number>()
+  readonly #decoded = new Map<SourceRecord, unknown>()
+  /** Records that a RetryableError stopped before all their lookup keys were known. */
+  readonly #returning = new Map<SourceRecord, RetryableError>()
+  #lookedAtMs = 0
+  #untilLook = 0
+  #recordsIn = 0
+  #recordsOut = 0
+  #deadLettersSent = 0
+
+  constructor(parts: BatchParts, batch: readonly PartitionBatch[], tables: BatchTables, stop: Stop) {
+    this.#parts = parts
+    this.#stop = stop
+    const { ports, stage } = parts
+    // What the lookups learn of a record is kept by the record, so each must be made once.
+    const keepsRecords = stage.tables.some((table) => table.kind === 'lookup')
+    this.#batch = keepsRecords
+      ? batch.map(({ partition, records }) => ({ partition, records: rest(records, 0) }))
+      : batch
+    const declared = new Map(
+      stage.nodes.flatMap((node) => (node.type === 'to' ? [[node.sink.name, node.sink] as const] : [])),
+    )
+    const lanes = stage.sinks.map((name) => new Lane(name, ports.sink(name) as Sink, declared.get(name)?.key))
+    this.#target = { lanes, tables, ordinal: 0, pending: 0 }
+    this.#deadLetters = new Lane('dead letters', ports.deadLetters as Sink)
+    let ordinal = 0
+    this.#firstOrdinals = batch.map(({ records }) => {
+      const first = ordinal
+      ordinal += records.length
+      return first
+    })
+  }
+
+  /** Runs the records as far as the lookups until no lookup wants a key: one call per lookup table. */
+  async loadLookups(): Promise<void> {
+    const steps = this.#parts.stage.nodes.filter(
+      (node) => node.type === 'enrich' && node.table.kind === 'lookup',
+    ).length
+    // Keys of pure functions are all known after far fewer rounds; those of impure ones would never be.
+    for (let round = 0; round <= steps * steps; round++) {
+      for (const { records } of this.#batch) {
+        for (const record of rest(records, 0)) this.#learnKeys(record)
+      }
+      if (round === steps * steps || !(await this.#target.tables.loadWanted(this.#stop.signal))) break
+    }
+    this.#target.tables.closeLookups()
+  }
+
+  /** What throws here throws again, and is dealt with, when the record is stepped. */
+  #learnKeys(record: SourceRecord): void {
+    const { program, decode, tries } = this.#parts
+    if (this.#returning.has(record)) return
+    for (let attempt = 1; attempt <= tries; attempt++) {
+      try {
+        if (!this.#decoded.has(record)) this.#decoded.set(record, decode(record))
+        const value = this.#decoded.get(record)
+        if (value !== leftOut) program.runToLookups(value, record, this.#target)
+        return
+      } catch (error) {
+        // Its keys are not known, so it must come again even if it would not throw any more.
+        if (error instanceof RetryableError) this.#returning.set(record, error)
+        if (error instanceof RetryableError || error instanceof TerminalError || error instanceof DecodeError) return
+      }
+    }
+  }
+
+  async run(): Promise<BatchResult> {
+    for (let partition = 0; partition < this.#batch.length; partition++) {
+      const { records } = this.#batch[partition] as PartitionBatch
+      for (let index = 0; index < records.length && !this.#failures.has(partition); index++) {
+        if (this.#outOfTime()) this.#fail(partition, index, outOfTime())
+        else this.#step(partition, index, records.at(index) as SourceRecord)
+        if (this.#target.pending >= this.#parts.maxPendingOutputs) await this.#deliver()
+      }
+    }
+    await this.#deliver()
+    this.#report()
+    return { failures: [...this.#failures.values()] }
+  }
+
+  /** Looks at the clock for every record while records are slow, and for every fourth while they are fast. */
+  #outOfTime(): boolean {
+    if (this.#untilLook-- > 0) return false
+    const nowMs = this.#parts.ports.clock.nowMs()
+    this.#untilLook = nowMs > this.#lookedAtMs ? 0 : 3
+    this.#lookedAtMs = nowMs
+    return nowMs >= this.#stop.atMs
+  }
+
+  #fail(partition: number, index: number, error: unknown): void {
+    const known = this.#failures.get(partition)
+    if (known && known.index <= index) return
+    const { partition: name, records } = this.#batch[partition] as PartitionBatch
+    this.#failures.set(partition, { partition: name, index, notDone: rest(records, index), error })
+  }
+
+  /** Tries one record until it is through, given up or to be returned. */
+  #step(partition: number, index: number, record: SourceRecord): void {
+    const { lanes } = this.#target
+    this.#target.ordinal = (this.#firstOrdinals[partition] as number) + index
+    for (let i = 0; i < lanes.length; i++) (lanes[i] as Lane).mark = (lanes[i] as Lane).items.length
+    for (let attempt = 1; ; attempt++) {
+      try {
+        this.#attempt(record)
+        this.#recordsIn++
+        return
+      } catch (error) {
+        for (const lane of lanes) this.#target.pending -= lane.rewind()
+        if (error instanceof RetryableError) {
+          this.#fail(partition, index, error)
+          return
+        }
+        this.#parts.ports.metrics.count('attempts-failed', 1)
+        const [phase, cause] = error instanceof DecodeError ? [error.phase, error.cause] : (['step', error] as const)
+        const final = error instanceof DecodeError || error instanceof TerminalError || attempt >= this.#parts.tries
+        if (!final) continue
+        this.#recordsIn++
+        this.#giveUp(partition, index, record, { error: cause, phase, attempts: attempt })
+        return
+      }
+    }
+  }
+
+  #attempt(record: SourceRecord): void {
+    const { program, decode } = this.#parts
+    const returning = this.#returning.size > 0 && this.#returning.get(record)
+    if (returning) throw returning
+    const value = this.#decoded.size > 0 && this.#decoded.has(record) ? this.#decoded.get(record) : decode(record)
+    if (value !== leftOut) program.run(value, record, this.#target)
+  }
+
+  /** Makes a record a dead letter; a dead letter that cannot even be written returns the record. */
+  #giveUp(
+    partition: number,
+    index: number,
+    record: SourceRecord,
+    failure: { readonly error: unknown; readonly phase: DeadLetterReason['phase']; readonly attempts: number },
+  ): void {
+    const { topology, stage, ports } = this.#parts
+    const entry = deadLetterOf(record, failure, { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() })
+    try {
+      const item = this.#deadLetters.sink.prepare({ value: entry, key: entry.id, record, index: 0 })
+      this.#deadLetters.items.push(item)
+      this.#deadLetters.ordinals.push((this.#firstOrdinals[partition] as number) + index)
+      this.#logDeadLetter(entry)
+    } catch (error) {
+      this.#fail(partition, index, error)
+    }
+  }
+
+  #logDeadLetter(entry: DeadLetter): void {
+    if (this.#deadLettersSent++ >= deadLettersLogged) return
+    const { source, partition, position, subPosition, reason } = entry
+    const { code, phase, attempts } = reason
+    this.#parts.ports.logger.warn('a record became a dead letter', {
+      source,
+      partition,
+      position,
+      subPosition,
+      code,
+      phase,
+      attempts,
+    })
+  }
+
+  /** Delivers what waits: outputs and dead letters together, then the dead letters of what sinks rejected. */
+  async #deliver(): Promise<void> {
+    this.#target.pending = 0
+    const waiting = [...this.#target.lanes, this.#deadLetters].filter((lane) => lane.items.length > 0)
+    await Promise.all(waiting.map((lane) => this.#deliverLane(lane)))
+    if (this.#rejected.size === 0) return
+    this.#rejected.clear()
+    await this.#deliverLane(this.#deadLetters)
+  }
+
+  async #deliverLane(lane: Lane): Promise<void> {
+    const { items, ordinals } = lane
+    lane.items = []
+    lane.ordinals = []
+    const outcomes = await this.#outcomes(lane, items)
+    for (let i = 0; i < items.length; i++) {
+      const outcome = outcomes[i]
+      if (outcome?.status !== 'delivered') this.#notDelivered(lane, ordinals[i] as number, outcome ?? noAnswer(lane))
+      else if (lane !== this.#deadLetters) this.#recordsOut++
+    }
+  }
+
+  /** A sink's answer, or `retry` for every item where there is none that can be trusted. */
+  async #outcomes(lane: Lane, items: readonly unknown[]): Promise<readonly Outcome[]> {
+    const nothingDelivered = (error: Error): Outcome[] => items.map(() => ({ status: 'retry', error }))
+    if (this.#stop.signal.aborted) return nothingDelivered(outOfTime())
+    try {
+      const outcomes = await lane.sink.deliver(items, { signal: this.#stop.signal })
+      if (outcomes.length === items.length) return outcomes
+      throw new Error(`sink "${lane.name}" answered for ${outcomes.length} of ${items.length} items`)
+    } catch (error) {
+      return nothingDelivered(error instanceof Error ? error : new Error(describeError(error).message))
+    }
+  }
+
+  #notDelivered(lane: Lane, ordinal: number, outcome: NotDelivered): void {
+    const partition = this.#firstOrdinals.findLastIndex(
+      (first, at) => first <= ordinal && this.#batch[at]?.records.length !== 0,
+    )
+    const index = ordinal - (this.#firstOrdinals[partition] as number)
+    // A dead letter that its own sink rejects has nowhere else to go, so the record goes back to the source; so does one
+    // whose outcome is none that we know.
+    if (outcome.status !== 'rejected' || lane === this.#deadLetters) {
+      this.#fail(partition, index, outcome.error)
+      return
+    }
+    if (this.#rejected.has(ordinal)) return
+    this.#rejected.add(ordinal)
+    const record = (this.#batch[partition] as PartitionBatch).records.at(index) as SourceRecord
+    this.#giveUp(partition, index, record, { error: outcome.error, phase: 'sink', attempts: 1 })
+  }
+
+  #report(): void {
+    const { metrics, logger } = this.#parts.ports
+    const returned = [...this.#failures.values()].reduce((sum, failure) => sum + failure.notDone.length, 0)
+    metrics.count('records-in', this.#recordsIn)
+    metrics.count('records-out', this.#recordsOut)
+    if (this.#deadLettersSent > 0) metrics.count('dead-letters', this.#deadLettersSent)
+    if (returned > 0) metrics.count('records-returned', returned)
+    if (this.#deadLettersSent > deadLettersLogged) {
+      logger.warn('more records of the batch became dead letters', { count: this.#deadLettersSent - deadLettersLogged })
+    }
+    for (const failure of this.#failures.values()) {
+      const { name, code } = describeError(failure.error)
+      logger.warn('a partition goes back to its source from here', {
+        partition: failure.partition,
+        index: failure.index,
+        error: name,
+        code,
+      })
+    }
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Runs one batch through a stateless stage that feeds only sinks. It keeps nothing between batches but its tables.
+ *
+ * Invariants (cited by test/runtime/stage-runner.test.ts)
+ * 1. A record is done when every sink holds all its outputs, or the dead-letter sink holds the record itself. The answer
+ *    names, per partition, the first record that is not done; what lies behind it comes again.
+ * 2. A record whose step throws leaves no output of that attempt behind. After `tries` attempts it is a dead letter; a
+ *    TerminalError makes it one at once; a RetryableError ends its partition there, and nothing behind it is stepped.
+ * 3. Partitions do not hold each other up: each ends at its own first failure.
+ * 4. When the margin before the deadline begins, no further record is stepped. What was stepped is still handed to the
+ *    sinks, so that a batch of slow steps makes progress; they start nothing once the signal aborts, what is in flight is
+ *    awaited, and the answer tells what is done.
+ * 5. Nothing is reported as done because an error was caught: a sink that throws, or answers for fewer items than it was
+ *    given, has delivered nothing.
+ */
+import type { Duration } from '../core/duration.ts'
+import { ConfigurationError } from '../core/errors.ts'
+import type { StagePlan } from '../plan/plan.ts'
+import { type BatchParts, type BatchResult, BatchRun, type PartitionBatch } from './batch-run.ts'
+import { decoderOf } from './decode.ts'
+import type { Ports } from './ports.ts'
+import { StageProgram } from './program.ts'
+import { TableStore } from './tables.ts'
+
+export interface RunnerOptions {
+  /** How often a record whose step throws is tried in one invocation before it is a dead letter. @default 3 */
+  readonly tries?: number
+  /** How long before the deadline the runner stops and answers. @default one second, or half of a shorter deadline */
+  readonly deadlineMargin?: Duration
+  /** Outputs gathered before they are delivered; bounds the memory of a batch whose steps multiply records. @default 10000 */
+  readonly maxPendingOutputs?: number
+}
+
+/** Runs the batches of one stage; made once per execution environment. */
+export class StageRunner {
+  readonly #parts: BatchParts
+  readonly #marginMs: number
+  readonly #tables: TableStore
+
+  /** Throws a {@link ConfigurationError} where the stage has a sink without a port, or an option makes no sense. */
+  constructor(topology: string, stage: StagePlan, ports: Ports, options: RunnerOptions = {}) {
+    for (const name of stage.sinks) {
+      if (ports.sink(name)) continue
+      throw new ConfigurationError(`sink "${name}" of stage "${stage.name}" has no port: bind it, or provide(...) one.`)
+    }
+    this.#marginMs = options.deadlineMargin?.ms ?? 1_000
+    this.#tables = new TableStore(stage.tables, ports)
+    this.#parts = {
+      topology,
+      stage,
+      ports,
+      decode: decoderOf(stage.source),
+      program: new StageProgram(stage),
+      tries: positive('tries', options.tries ?? 3),
+      maxPendingOutputs: positive('maxPendingOutputs', options.maxPendingOutputs ?? 10_000),
+    }
+  }
+
+  /** Loads the stage's tables. Batches wait for it; a failure is tried again with the next batch. */
+  start(): Promise<void> {
+    return this.#tables.start()
+  }
+
+  /** Resolves once nothing runs in the background. */
+  settled(): Promise<void> {
+    return this.#tables.settled()
+  }
+
+  /** Runs one batch. Rejects only where no record could be tried, for example because a table could not be loaded. */
+  async run(batch: readonly PartitionBatch[], invocation: { readonly deadlineMs: number }): Promise<BatchResult> {
+    const { clock } = this.#parts.ports
+    const remainingMs = invocation.deadlineMs - clock.nowMs()
+    const stopAtMs = invocation.deadlineMs - Math.min(this.#marginMs, remainingMs / 2)
+    const stop = new AbortController()
+    const cancel = clock.timer(stopAtMs - clock.nowMs(), () => stop.abort())
+    try {
+      const tables = await this.#tables.openBatch(stop.signal)
+      const run = new BatchRun(this.#parts, batch, tables, { signal: stop.signal, atMs: stopAtMs })
+      if (this.#tables.hasLookups) await run.loadLookups()
+      return await run.run()
+    } finally {
+      cancel()
+    }
+  }
+}
+
+function positive(name: string, value: number): number {
+  if (Number.isInteger(value) && value > 0) return value
+  throw new ConfigurationError(`${name} is ${value}: give a whole number above 0.`)
+}

@@ -1,0 +1,12 @@
+/** Tools for tests of topologies and handlers. Nothing here reads a clock or a network. */
+export {
+  type KafkaTestRecord,
+  type KinesisEventOptions,
+  kafkaEvent,
+  kinesisEvent,
+  lambdaContext,
+  sequenceNumber,
+} from './events.ts'
+export { type LogLine, type MemoryPorts, memoryPorts } from './memory-ports.ts'
+export { type SendOptions, TestDriver } from './test-driver.ts'
+export { VirtualClock } from './virtual-clock.ts'

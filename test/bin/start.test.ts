@@ -1,0 +1,254 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Figure } from '../../bin/flights/report.ts'
+import { StartRun } from './start-run.ts'
+
+const timeoutMs = 180_000
+const data = 'node_modules/vega-datasets/data'
+let directory: string
+let runs: StartRun[] = []
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'millrace-start-'))
+})
+afterEach(async () => {
+  await Promise.all(runs.map((run) => run.clear()))
+  runs = []
+  await rm(directory, { recursive: true })
+})
+
+function start(...flags: readonly string[]): StartRun {
+  const run = new StartRun(directory, ...flags)
+  runs.push(run)
+  return run
+}
+
+/** The rows of the report's table, as label, found, expected and verdict. */
+function tableOf(run: StartRun): readonly string[][] {
+  const rows = [...run.stdout.matchAll(/^ +(\S.*?) {2,}([\d,]+) +([\d,]+) {2}(equal|DIFFERENT)$/gm)]
+  return rows.map(([, ...cells]) => cells)
+}
+
+async function figuresOf(file: string): Promise<{ command: string; ok: boolean; figures: readonly Figure[] }> {
+  return JSON.parse(await readFile(join(directory, file), 'utf8'))
+}
+
+/** A run that is slow enough to be interrupted: half an hour of event time in each second. */
+const settings = ['--limit', '3000', '--corrupt', '12', '--shards', '2'] as const
+const slow = ['--speed', '1800'] as const
+const underWay = /\| in [1-9][\d,]*, out [1-9]/
+
+test(
+  'the output streams hold what the batch scan says, and the figures are written',
+  async () => {
+    const run = start(...settings, '--json', 'figures.json')
+    expect([await run.ends(), run.stderr]).toEqual([0, ''])
+    expect(tableOf(run)).toEqual([
+      ['records', '3,012', '3,012', 'equal'],
+      ['clean', expect.any(String), expect.any(String), 'equal'],
+      ['rejected', expect.any(String), expect.any(String), 'equal'],
+      ['delay-too-low', expect.any(String), expect.any(String), 'equal'],
+      ['unknown-destination', '1', '1', 'equal'],
+      ['unknown-origin', '2', '2', 'equal'],
+      ['dead letters', '9', '9', 'equal'],
+      ['invalid', '3', '3', 'equal'],
+      ['not-json', '3', '3', 'equal'],
+      ['not-utf8', '3', '3', 'equal'],
+    ])
+    expect(run.stdout).toContain('dead letter, not-utf8: the payload')
+    expect(run.stdout).toContain('which the file gives without a zone. They are read as if they were UTC.')
+    expect(run.stdout).toMatch(/^\S+Z \| sent [\d,]+ of 3,012 \(\d+ %\) \| in .* records\/s \| shards: 0 at /m)
+    expect(run.stdout).toMatch(/^equal: every record/m)
+    const { command, ok, figures } = await figuresOf('figures.json')
+    expect({ command, ok }).toEqual({ command: 'npm start -- --limit 3000 --corrupt 12 --shards 2', ok: true })
+    expect(figures).toContainEqual({ name: 'records', value: 3_012, unit: 'records', goal: 3_012 })
+    expect(figures).toContainEqual({ name: 'dead letters: not-json', value: 3, unit: 'records', goal: 3 })
+    expect(figures).toContainEqual({ name: 'differences', value: 0, unit: 'records', goal: 0 })
+    expect(figures.find(({ name }) => name === 'throughput of this run')?.value).toBeGreaterThan(0)
+
+    // A second run has nothing to do and reports again; one with other flags starts over.
+    const again = start(...settings)
+    expect([await again.ends(), again.stderr]).toEqual([0, ''])
+    expect(again.stdout).toContain('An earlier run processed everything.')
+    expect(again.stdout).toContain('Nothing was left to process in this run.')
+    expect(tableOf(again)).toEqual(tableOf(run))
+    const other = start('--limit', '100')
+    expect([await other.ends(), other.stderr]).toEqual([0, ''])
+    expect(other.stdout).toContain('was complete; this one starts over.')
+    expect(tableOf(other)[0]).toEqual(['records', '100', '100', 'equal'])
+  },
+  timeoutMs,
+)
+
+test(
+  'Ctrl-C ends the run cleanly, and the next one goes on to an equal report without a repeat',
+  async () => {
+    const run = start(...settings, ...slow)
+    await run.shows(underWay)
+    run.signal('SIGINT')
+    // npm sends its own copy of the signal: that is not a second Ctrl-C.
+    run.signal('SIGINT')
+    expect([await run.ends(), run.stderr]).toEqual([0, ''])
+    const [, sent, processed] =
+      /^Stopped: ([\d,]+) of 3,012 records are sent, ([\d,]+) are processed\./m.exec(run.stdout) ?? []
+    expect(run.stdout).toContain('Go on with `npm start -- --limit 3000 --corrupt 12 --shards 2`.')
+    expect(processed).not.toBe('0')
+
+    const refused = start('--limit', '50')
+    expect([await refused.ends(), refused.stdout]).toEqual([2, ''])
+    expect(refused.stderr).toBe(
+      `npm start: A run with other flags was interrupted after ${sent} records: go on with \`npm start -- --limit 3000 --corrupt 12 --shards 2\`, or add --fresh to drop it.\n`,
+    )
+
+    const next = start(...settings, '--json', 'figures.json')
+    expect([await next.ends(), next.stderr]).toEqual([0, ''])
+    expect(next.stdout).toContain(`Going on where the last run stopped: ${sent} of 3,012 records were sent.`)
+    expect(tableOf(next)[0]).toEqual(['records', '3,012', '3,012', 'equal'])
+    const { figures } = await figuresOf('figures.json')
+    const left = 3_012 - Number(processed?.replace(',', ''))
+    expect(figures).toContainEqual({ name: 'processed in this run', value: left, unit: 'records' })
+    expect(figures).toContainEqual({ name: 'repeats absorbed', value: 0, unit: 'records' })
+  },
+  timeoutMs,
+)
+
+test(
+  'after SIGKILL the next run goes on to an equal report, whatever was repeated',
+  async () => {
+    const run = start(...settings, ...slow)
+    await run.shows(underWay)
+    run.signal('SIGKILL')
+    expect(await run.ends()).toBe('SIGKILL')
+
+    // The crash fell between the answer of Kinesis and the note of it: the last request is sent again.
+    const progressFile = join(directory, '.millrace/flights-app/replay.json')
+    const progress = JSON.parse(await readFile(progressFile, 'utf8'))
+    const repeated = Math.min(progress.sent, 40)
+    await writeFile(progressFile, JSON.stringify({ ...progress, sent: progress.sent - repeated }))
+
+    const next = start(...settings, '--json', 'figures.json')
+    expect([await next.ends(), next.stderr]).toEqual([0, ''])
+    expect(tableOf(next)[0]).toEqual(['records', '3,012', '3,012', 'equal'])
+    const { figures } = await figuresOf('figures.json')
+    expect(figures.find(({ name }) => name === 'repeats absorbed')?.value).toBeGreaterThanOrEqual(repeated)
+  },
+  timeoutMs,
+)
+
+test(
+  'a record that never reached the output makes the run fail and is named',
+  async () => {
+    const run = start('--limit', '200', '--speed', '600')
+    await run.shows(underWay)
+    run.signal('SIGINT')
+    await run.ends()
+    const progressFile = join(directory, '.millrace/flights-app/replay.json')
+    const progress = JSON.parse(await readFile(progressFile, 'utf8'))
+    await writeFile(progressFile, JSON.stringify({ ...progress, sent: progress.sent + 1 }))
+
+    const next = start('--limit', '200', '--json', 'figures.json')
+    expect(await next.ends()).toBe(1)
+    expect(next.stdout).toContain('DIFFERENT: 1 outcomes differ from the batch scan:')
+    expect(next.stdout).toMatch(/^ {2}clean row-\d+ is missing from the output streams$/m)
+    const { ok, figures } = await figuresOf('figures.json')
+    expect(ok).toBe(false)
+    expect(figures).toContainEqual({ name: 'records', value: 199, unit: 'records', goal: 200 })
+  },
+  timeoutMs,
+)
+
+describe('bad input is one line and an exit code', () => {
+  async function refusal(...flags: readonly string[]): Promise<{ code: unknown; line: string }> {
+    const run = start('--limit', '20', ...flags)
+    const code = await run.ends()
+    expect(run.stderr.match(/\n/g)).toHaveLength(1)
+    expect(run.stderr).not.toMatch(/^ +at /m)
+    return { code, line: run.stderr.trimEnd() }
+  }
+
+  test('an unknown flag', async () => {
+    expect(await refusal('--colour')).toEqual({
+      code: 2,
+      line: "npm start: Unknown option '--colour'. `npm start -- --help` lists the flags.",
+    })
+  })
+
+  test('a file of figures in a directory that does not exist', async () => {
+    const { code, line } = await refusal('--json', 'nowhere/figures.json')
+    expect(code).toBe(2)
+    expect(line).toMatch(/^npm start: --json nowhere\/figures\.json cannot be written: ENOENT/)
+  })
+
+  test('a missing data file', async () => {
+    const { code, line } = await refusal('--data', directory)
+    expect(code).toBe(1)
+    expect(line).toMatch(/^npm start: The data file .*flights-3m\.parquet does not exist\. Get it again with `npm ci`/)
+  })
+
+  test('a corrupt data file', async () => {
+    await cp(join(data, 'airports.csv'), join(directory, 'airports.csv'))
+    await cp(join(data, 'flights-3m.parquet'), join(directory, 'flights-3m.parquet'))
+    const file = await open(join(directory, 'flights-3m.parquet'), 'r+')
+    await file.truncate(1_000_000)
+    await file.close()
+    const { code, line } = await refusal('--data', directory)
+    expect(code).toBe(1)
+    expect(line).toMatch(/^npm start: The data file .*flights-3m\.parquet cannot be read: .*`npm ci`/)
+  })
+
+  test('a busy port', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await new Promise((go) => server.once('listening', go))
+    const { port } = server.address() as AddressInfo
+    const { code, line } = await refusal('--port', String(port))
+    await new Promise((go) => server.close(go))
+    expect(code).toBe(1)
+    expect(line).toMatch(
+      new RegExp(`^npm start: The embedded Kinesis cannot listen on port ${port} .*give another port`),
+    )
+  })
+
+  test('a damaged note of the progress', async () => {
+    await mkdir(join(directory, '.millrace/flights-app'), { recursive: true })
+    await writeFile(join(directory, '.millrace/flights-app/replay.json'), '{"sent":')
+    const { code, line } = await refusal()
+    expect(code).toBe(1)
+    expect(line).toMatch(/^npm start: The file .*replay\.json is damaged: start over with --fresh\.$/)
+  })
+
+  test(
+    'a stream that is gone',
+    async () => {
+      const run = start('--limit', '20')
+      expect(await run.ends()).toBe(0)
+      await rm(join(directory, '.millrace/flights-app/kinesis'), { recursive: true })
+      const { code, line } = await refusal()
+      expect(code).toBe(1)
+      expect(line).toMatch(/^npm start: The stream of the last run is gone from .*: start over with --fresh\.$/)
+    },
+    timeoutMs,
+  )
+
+  test(
+    'a directory that another run uses',
+    async () => {
+      const run = start('--limit', '3000', ...slow)
+      await run.shows(underWay)
+      const other = start('--limit', '3000')
+      expect(await other.ends()).toBe(1)
+      expect(other.stderr).toMatch(
+        /^npm start: The files beside .*application\.lock are in use by process \d+: stop it.*\n$/,
+      )
+    },
+    timeoutMs,
+  )
+})
+
+test('--help prints the flags', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['bin/start.ts', '--help'])
+  expect(stdout).toContain('--corrupt N')
+})

@@ -1,0 +1,158 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { App, Stack } from 'aws-cdk-lib'
+import { bundlingFor, locateCode } from '../../lib/cdk/bundle.ts'
+import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
+import { kinesisEvent, sequenceNumber } from '../../lib/testing/index.ts'
+import { entry, shopIn } from './world.ts'
+
+/** Bindings of the shop with dead letters in S3, unless `change` says otherwise. */
+const bindingsWith = (change: Partial<StageBindings>): StageBindings => ({
+  formatVersion: 1,
+  topology: 'shop',
+  sources: [],
+  sinks: [],
+  deadLetters: { kind: 's3', bucket: 'b' },
+  ...change,
+})
+
+describe('the bundle of a Kinesis application', () => {
+  const outdir = mkdtempSync(join(tmpdir(), 'millrace-bundle-'))
+  let file: string
+  let code: string
+
+  beforeAll(() => {
+    // GIVEN an application that is bound to Kinesis, with the default dead letters
+    const app = new App({ outdir })
+    shopIn(new Stack(app, 'Bundled'))
+    // WHEN
+    const { directory } = app.synth()
+    // THEN both stages have one asset: they differ in what they are told only
+    const assets = readdirSync(directory).filter((name) => name.startsWith('asset.'))
+    expect(assets).toHaveLength(1)
+    file = join(directory, assets[0] ?? '', 'index.mjs')
+    code = readFileSync(file, 'utf8')
+  }, 60_000)
+
+  afterAll(() => rmSync(outdir, { recursive: true }))
+
+  // Counted, because a failing match would print the whole bundle.
+  const occurrences = (text: string | RegExp) => code.split(text).length - 1
+
+  it('holds the adapters that are bound, and none that is not', () => {
+    expect(occurrences('PutRecords')).toBeGreaterThan(0)
+    expect(occurrences('SendMessageBatch')).toBeGreaterThan(0)
+    expect(occurrences('UpdateItem')).toBe(0)
+    expect(occurrences('DynamoDB_20120810')).toBe(0)
+  })
+
+  it('brings its own AWS SDK and nothing of the CDK', () => {
+    expect(occurrences(/from ?"[^"]*(?:aws-sdk|smithy)/)).toBe(0)
+    expect(occurrences('aws-cdk-lib')).toBe(0)
+  })
+
+  it('runs by itself: the bound adapters open, and what a sink does not take goes back to its source', () => {
+    // GIVEN bindings as deployed, and an endpoint where nobody listens
+    const bindings = bindingsWith({
+      sources: [{ name: 'orders', kind: 'kinesis', streamArn: 'arn:aws:kinesis:us-east-1:000000000000:stream/orders' }],
+      sinks: ['ledger', 'audit-trail'].map((name) => ({
+        name,
+        kind: 'kinesis',
+        streamName: name,
+        ordering: 'per-key',
+      })),
+      deadLetters: { kind: 'sqs', queueUrl: 'http://127.0.0.1:1/queue', offloadBucket: 'payloads' },
+    })
+    const event = kinesisEvent(['an order'], { source: { name: 'orders' } })
+    const script = `
+      const { handler } = await import(${JSON.stringify(pathToFileURL(file).href)})
+      const answer = await handler(${JSON.stringify(event)}, { getRemainingTimeInMillis: () => 1_500 })
+      console.log('answer ' + JSON.stringify(answer))`
+    // WHEN
+    const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+      env: {
+        MILLRACE_BINDINGS: JSON.stringify(bindings),
+        AWS_ENDPOINT_URL: 'http://127.0.0.1:1',
+        AWS_REGION: 'us-east-1',
+        AWS_ACCESS_KEY_ID: 'none',
+        AWS_SECRET_ACCESS_KEY: 'none',
+      },
+      encoding: 'utf8',
+    })
+    // THEN
+    const answer = { batchItemFailures: [{ itemIdentifier: sequenceNumber(0) }] }
+    expect(output).toContain(`answer ${JSON.stringify(answer)}`)
+  }, 30_000)
+
+  it('is below 600 kB, minified', () => {
+    expect(Buffer.byteLength(code)).toBeLessThan(600_000)
+  })
+})
+
+describe('what a bundler leaves out', () => {
+  const leftOut = (change: Partial<StageBindings>) =>
+    Object.keys(bundlingFor(bindingsWith(change)).define ?? {}).map((name) =>
+      name.replace('process.env.MILLRACE_ADAPTER_', ''),
+    )
+
+  it.each<[string, Partial<StageBindings>, string[]]>([
+    ['no sink, dead letters in S3', {}, ['KINESIS_SINK', 'DYNAMODB_SINK', 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_SQS']],
+    [
+      'a table, dead letters in SQS without offload',
+      {
+        sinks: [{ name: 't', kind: 'dynamodb', tableName: 't', partitionKey: 'id' }],
+        deadLetters: { kind: 'sqs', queueUrl: 'q' },
+      },
+      ['KINESIS_SINK', 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_S3'],
+    ],
+  ])('%s', (_, change, expected) => {
+    expect(leftOut(change)).toEqual(expected)
+  })
+})
+
+describe('the options of esbuild', () => {
+  it("are the user's where they say so, and what is left out stays left out", () => {
+    const bundling = bundlingFor(bindingsWith({}), { minify: false, define: { 'process.env.STAGE': '"test"' } })
+    expect(bundling).toMatchObject({ minify: false, sourceMap: true, target: 'node24' })
+    expect(bundling.define).toMatchObject({
+      'process.env.MILLRACE_ADAPTER_KINESIS_SINK': '"false"',
+      'process.env.STAGE': '"test"',
+    })
+  })
+})
+
+describe('the project of a handler', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-project-'))
+  const handler = join(folder, 'handler.ts')
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  it('is where the nearest lock file is', () => {
+    const root = join(__dirname, '../..')
+    expect(locateCode(entry)).toEqual({ entry, depsLockFilePath: join(root, 'package-lock.json'), projectRoot: root })
+  })
+
+  it('is refused without a lock file, with what to do', () => {
+    writeFileSync(handler, '')
+    expect(() => locateCode(handler)).toThrow(/no lock file in a folder above .*run `npm install` once/)
+  })
+
+  it('is refused without esbuild, before the CDK tries Docker', () => {
+    writeFileSync(handler, '')
+    writeFileSync(join(folder, 'package-lock.json'), '{}')
+    // In a process of its own: what the CDK finds depends on the working directory and on the path of commands.
+    const bundle = pathToFileURL(join(__dirname, '../../lib/cdk/bundle.ts')).href
+    const script = `import { locateCode } from '${bundle}'; try { locateCode('handler.ts') } catch (e) { console.log(e.message) }`
+    const locate = () =>
+      execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+        cwd: folder,
+        env: { PATH: '' },
+        encoding: 'utf8',
+      })
+    expect(locate()).toMatch(/^esbuild is not installed in .*run `npm install --save-dev esbuild`/)
+    symlinkSync(join(__dirname, '../../node_modules'), join(folder, 'node_modules'))
+    expect(locate()).toBe('')
+  })
+})
