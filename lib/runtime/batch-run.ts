@@ -39,10 +39,18 @@ export interface BatchParts {
   readonly topology: string
   readonly stage: StagePlan
   readonly ports: Ports
+  readonly sinks: readonly StageSink[]
   readonly decode: Decoder
   readonly program: StageProgram
   readonly tries: number
   readonly maxPendingOutputs: number
+}
+
+/** A sink of the stage, with its port. */
+export interface StageSink {
+  readonly name: string
+  readonly sink: Sink
+  readonly key: ((value: unknown) => string) | undefined
 }
 
 /** When the batch must come to its end: `signal` aborts at `atMs`. */
@@ -92,18 +100,14 @@ export class BatchRun {
   constructor(parts: BatchParts, batch: readonly PartitionBatch[], tables: BatchTables, stop: Stop) {
     this.#parts = parts
     this.#stop = stop
-    const { ports, stage } = parts
     // What the lookups learn of a record is kept by the record, so each must be made once.
-    const keepsRecords = stage.tables.some((table) => table.kind === 'lookup')
+    const keepsRecords = parts.stage.tables.some((table) => table.kind === 'lookup')
     this.#batch = keepsRecords
       ? batch.map(({ partition, records }) => ({ partition, records: rest(records, 0) }))
       : batch
-    const declared = new Map(
-      stage.nodes.flatMap((node) => (node.type === 'to' ? [[node.sink.name, node.sink] as const] : [])),
-    )
-    const lanes = stage.sinks.map((name) => new Lane(name, ports.sink(name) as Sink, declared.get(name)?.key))
+    const lanes = parts.sinks.map(({ name, sink, key }) => new Lane(name, sink, key))
     this.#target = { lanes, tables, ordinal: 0, pending: 0 }
-    this.#deadLetters = new Lane('dead letters', ports.deadLetters as Sink)
+    this.#deadLetters = new Lane('dead letters', parts.ports.deadLetters as Sink)
     let ordinal = 0
     this.#firstOrdinals = batch.map(({ records }) => {
       const first = ordinal
@@ -117,14 +121,27 @@ export class BatchRun {
     const steps = this.#parts.stage.nodes.filter(
       (node) => node.type === 'enrich' && node.table.kind === 'lookup',
     ).length
+    this.#learnAllKeys()
     // Keys of pure functions are all known after far fewer rounds; those of impure ones would never be.
-    for (let round = 0; round <= steps * steps; round++) {
-      for (const { records } of this.#batch) {
-        for (const record of rest(records, 0)) this.#learnKeys(record)
-      }
-      if (round === steps * steps || !(await this.#target.tables.loadWanted(this.#stop.signal))) break
+    for (let round = 0; round < steps * steps; round++) {
+      if (!(await this.#target.tables.loadWanted(this.#stop.signal))) break
+      this.#learnAllKeys()
     }
     this.#target.tables.closeLookups()
+  }
+
+  /** Learns keys for half of the time that is left: what it does not get to comes again, so that the rest can be done. */
+  #learnAllKeys(): void {
+    const { clock } = this.#parts.ports
+    const startMs = clock.nowMs()
+    const untilMs = startMs + (this.#stop.atMs - startMs) / 2
+    for (let partition = 0; partition < this.#batch.length; partition++) {
+      const { records } = this.#batch[partition] as PartitionBatch
+      for (let index = 0; index < this.#end(partition); index++) {
+        if (clock.nowMs() > untilMs) this.#fail(partition, index, outOfTime())
+        else this.#learnKeys(records.at(index) as SourceRecord)
+      }
+    }
   }
 
   /** What throws here throws again, and is dealt with, when the record is stepped. */
@@ -148,7 +165,7 @@ export class BatchRun {
   async run(): Promise<BatchResult> {
     for (let partition = 0; partition < this.#batch.length; partition++) {
       const { records } = this.#batch[partition] as PartitionBatch
-      for (let index = 0; index < records.length && !this.#failures.has(partition); index++) {
+      for (let index = 0; index < this.#end(partition); index++) {
         if (this.#outOfTime()) this.#fail(partition, index, outOfTime())
         else this.#step(partition, index, records.at(index) as SourceRecord)
         if (this.#target.pending >= this.#parts.maxPendingOutputs) await this.#deliver()
@@ -157,6 +174,12 @@ export class BatchRun {
     await this.#deliver()
     this.#report()
     return { failures: [...this.#failures.values()] }
+  }
+
+  /** Where the partition's batch ends: behind its last record, or at its first failure. */
+  #end(partition: number): number {
+    if (this.#failures.size === 0) return (this.#batch[partition] as PartitionBatch).records.length
+    return this.#failures.get(partition)?.index ?? (this.#batch[partition] as PartitionBatch).records.length
   }
 
   /** Looks at the clock for every record while records are slow, and for every fourth while they are fast. */
@@ -248,7 +271,8 @@ export class BatchRun {
   async #deliver(): Promise<void> {
     this.#target.pending = 0
     const waiting = [...this.#target.lanes, this.#deadLetters].filter((lane) => lane.items.length > 0)
-    await Promise.all(waiting.map((lane) => this.#deliverLane(lane)))
+    if (waiting.length > 1) await Promise.all(waiting.map((lane) => this.#deliverLane(lane)))
+    else if (waiting[0]) await this.#deliverLane(waiting[0])
     if (this.#rejected.size === 0) return
     this.#rejected.clear()
     await this.#deliverLane(this.#deadLetters)

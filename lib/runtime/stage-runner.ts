@@ -16,7 +16,8 @@
 import type { Duration } from '../core/duration.ts'
 import { ConfigurationError } from '../core/errors.ts'
 import type { StagePlan } from '../plan/plan.ts'
-import { type BatchParts, type BatchResult, BatchRun, type PartitionBatch } from './batch-run.ts'
+import type { ToNode } from '../topology/graph.ts'
+import { type BatchParts, type BatchResult, BatchRun, type PartitionBatch, type StageSink } from './batch-run.ts'
 import { decoderOf } from './decode.ts'
 import type { Ports } from './ports.ts'
 import { StageProgram } from './program.ts'
@@ -39,16 +40,13 @@ export class StageRunner {
 
   /** Throws a {@link ConfigurationError} where the stage has a sink without a port, or an option makes no sense. */
   constructor(topology: string, stage: StagePlan, ports: Ports, options: RunnerOptions = {}) {
-    for (const name of stage.sinks) {
-      if (ports.sink(name)) continue
-      throw new ConfigurationError(`sink "${name}" of stage "${stage.name}" has no port: bind it, or provide(...) one.`)
-    }
     this.#marginMs = options.deadlineMargin?.ms ?? 1_000
     this.#tables = new TableStore(stage.tables, ports)
     this.#parts = {
       topology,
       stage,
       ports,
+      sinks: sinksOf(stage, ports),
       decode: decoderOf(stage.source),
       program: new StageProgram(stage),
       tries: positive('tries', options.tries ?? 3),
@@ -82,6 +80,17 @@ export class StageRunner {
       cancel()
     }
   }
+}
+
+function sinksOf(stage: StagePlan, ports: Ports): StageSink[] {
+  return stage.sinks.map((name) => {
+    const sink = ports.sink(name)
+    if (!sink) {
+      throw new ConfigurationError(`sink "${name}" of stage "${stage.name}" has no port: bind it, or provide(...) one.`)
+    }
+    const written = stage.nodes.find((node): node is ToNode => node.type === 'to' && node.sink.name === name)
+    return { name, sink, key: written?.sink.key }
+  })
 }
 
 function positive(name: string, value: number): number {

@@ -83,7 +83,7 @@ export class TableStore {
    */
   async openBatch(signal: AbortSignal): Promise<BatchTables> {
     try {
-      await untilAborted(this.#ready(), signal)
+      if (this.#tables.length > 0) await untilAborted(this.#ready(), signal)
     } catch (error) {
       if (signal.aborted) this.#loading.clear()
       throw error
