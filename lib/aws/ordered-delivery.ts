@@ -125,6 +125,12 @@ class OrderedDelivery<Item> {
   }
 
   async run(): Promise<readonly Outcome[]> {
+    if (this.#next === undefined && this.#items.length > 0 && !this.#signal.aborted) {
+      // A batch that fits in one request, as most do, has nothing to schedule while that is in flight.
+      const first = this.#request(this.#takeUnsent())
+      if (this.#unsent === this.#items.length) await first
+      else this.#track(first)
+    }
     this.#startRequests()
     while (this.#active.size > 0) {
       await Promise.race(this.#active)
@@ -154,7 +160,6 @@ class OrderedDelivery<Item> {
     while (!this.#stopped && !this.#signal.aborted && this.#requests < maxRequests) {
       const request = this.#ready.length > 0 ? this.#takeReady() : this.#takeUnsent()
       if (request.items.length === 0) return
-      this.#requests++
       this.#track(this.#request(request))
     }
   }
@@ -191,6 +196,7 @@ class OrderedDelivery<Item> {
   }
 
   async #request(request: Request<Item>): Promise<void> {
+    this.#requests++
     try {
       this.#settle(request, await this.#destination.send(request.items))
     } catch (thrown) {
@@ -209,6 +215,11 @@ class OrderedDelivery<Item> {
   }
 
   #settle(request: Request<Item>, answers: readonly Answer[] | undefined): void {
+    if (answers === undefined && request.indexes === undefined) {
+      this.#outcomes.fill(delivered, request.from, request.from + request.items.length)
+      this.#settled += request.items.length
+      return
+    }
     const refused: number[] = []
     for (let place = 0; place < request.items.length; place++) {
       const index = indexAt(request, place)

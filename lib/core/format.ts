@@ -107,10 +107,25 @@ function parseJson(text: string, mode: 'refuse' | 'bigint'): unknown {
   return large ? readLargeIntegers(text, mode) : value
 }
 
+/** Up to this many characters of base64, atob is the faster way to a text of ASCII. */
+const shortBase64 = 600
+
+/** What a short payload of ASCII says; undefined for any other. */
+function readShortAscii(base64: string): string | undefined {
+  try {
+    const text = atob(base64)
+    return Buffer.byteLength(text) === text.length ? text : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** Reads base64 text as UTF-8 through one buffer that is used again and again. */
 function base64Reader(): (base64: string) => string {
   let scratch = Buffer.allocUnsafe(4_096)
   return (base64) => {
+    const short = base64.length <= shortBase64 ? readShortAscii(base64) : undefined
+    if (short !== undefined) return short
     if (base64.length > scratch.length) scratch = Buffer.allocUnsafe(base64.length * 2)
     const length = scratch.write(base64, 0, 'base64')
     const text = scratch.toString('utf8', 0, length)

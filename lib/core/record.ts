@@ -55,60 +55,60 @@ const noHeaders: readonly RecordHeader[] = []
 
 /**
  * The runtime's record. One is made for every record of every batch, so it holds nothing but what the source adapter gave
- * and the event time, which is set once, after decoding.
+ * and the event time, which is set once, after decoding. Its fields are plain properties, as these are made fastest.
  */
 export class SourceRecord implements RecordInfo {
-  readonly #fields: RecordFields
-  #eventTimeMs: number | undefined
+  private readonly fields: RecordFields
+  private timeMs: number | undefined
 
   constructor(fields: RecordFields) {
-    this.#fields = fields
-    this.#eventTimeMs = undefined
+    this.fields = fields
+    this.timeMs = undefined
   }
 
   get source(): string {
-    return this.#fields.source
+    return this.fields.source
   }
 
   get partition(): string {
-    return this.#fields.partition
+    return this.fields.partition
   }
 
   get position(): string {
-    return this.#fields.position
+    return this.fields.position
   }
 
   get subPosition(): number {
-    return this.#fields.subPosition ?? 0
+    return this.fields.subPosition ?? 0
   }
 
   get arrivalTimeMs(): number {
-    return this.#fields.arrivalTimeMs
+    return this.fields.arrivalTimeMs
   }
 
   get eventTimeMs(): number {
-    return this.#eventTimeMs ?? this.#fields.arrivalTimeMs
+    return this.timeMs ?? this.fields.arrivalTimeMs
   }
 
   set eventTimeMs(timeMs: number) {
-    this.#eventTimeMs = timeMs
+    this.timeMs = timeMs
   }
 
   get headers(): readonly RecordHeader[] {
-    return this.#fields.headers ?? noHeaders
+    return this.fields.headers ?? noHeaders
   }
 
   get unreadable(): RecordFields['unreadable'] {
-    return this.#fields.unreadable
+    return this.fields.unreadable
   }
 
   /** The payload as the source gave it. */
   get rawPayload(): RecordFields['payload'] {
-    return this.#fields.payload
+    return this.fields.payload
   }
 
   get key(): string | undefined {
-    const { key } = this.#fields
+    const { key } = this.fields
     if (key === undefined || typeof key === 'string') return key
     const text = decodeUtf8(key)
     if (text === undefined) {
@@ -121,13 +121,13 @@ export class SourceRecord implements RecordInfo {
   }
 
   get keyBytes(): Uint8Array | undefined {
-    const { key } = this.#fields
+    const { key } = this.fields
     return typeof key === 'string' ? Buffer.from(key) : key
   }
 
   /** The payload's bytes, or null for a tombstone. */
   get payload(): Buffer | null {
-    const { payload } = this.#fields
+    const { payload } = this.fields
     if (payload === null) return null
     if (typeof payload === 'string') return Buffer.from(payload, 'base64')
     return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)

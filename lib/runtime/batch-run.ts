@@ -81,6 +81,7 @@ export class BatchRun {
   readonly #parts: BatchParts
   readonly #batch: readonly PartitionBatch[]
   readonly #stop: Stop
+  readonly #keepsRecords: boolean
   readonly #target: RunTarget
   readonly #deadLetters: Lane
   /** Per partition: the first record that is not done, and why. */
@@ -100,9 +101,9 @@ export class BatchRun {
   constructor(parts: BatchParts, batch: readonly PartitionBatch[], tables: BatchTables, stop: Stop) {
     this.#parts = parts
     this.#stop = stop
-    // What the lookups learn of a record is kept by the record, so each must be made once.
-    const keepsRecords = parts.stage.tables.some((table) => table.kind === 'lookup')
-    this.#batch = keepsRecords
+    // What the lookups learn of a record is kept by the record, so each must then be made once.
+    this.#keepsRecords = parts.stage.tables.some((table) => table.kind === 'lookup')
+    this.#batch = this.#keepsRecords
       ? batch.map(({ partition, records }) => ({ partition, records: rest(records, 0) }))
       : batch
     const lanes = parts.sinks.map(({ name, sink, key }) => new Lane(name, sink, key))
@@ -164,10 +165,9 @@ export class BatchRun {
 
   async run(): Promise<BatchResult> {
     for (let partition = 0; partition < this.#batch.length; partition++) {
-      const { records } = this.#batch[partition] as PartitionBatch
-      for (let index = 0; index < this.#end(partition); index++) {
-        if (this.#outOfTime()) this.#fail(partition, index, outOfTime())
-        else this.#step(partition, index, records.at(index) as SourceRecord)
+      let index = 0
+      while (index < this.#end(partition)) {
+        index = this.#stepSome(partition, index)
         if (this.#target.pending >= this.#parts.maxPendingOutputs) await this.#deliver()
       }
     }
@@ -176,17 +176,35 @@ export class BatchRun {
     return { failures: [...this.#failures.values()] }
   }
 
+  /** Steps a partition's records until enough outputs wait or one cannot be done, and says where it came to. */
+  #stepSome(partition: number, from: number): number {
+    const { records } = this.#batch[partition] as PartitionBatch
+    const firstOrdinal = this.#firstOrdinals[partition] as number
+    const { maxPendingOutputs } = this.#parts
+    const target = this.#target
+    for (let index = from; index < this.#end(partition); index++) {
+      if (this.#outOfTime()) {
+        this.#fail(partition, index, outOfTime())
+        return index
+      }
+      target.ordinal = firstOrdinal + index
+      this.#step(partition, index, records.at(index) as SourceRecord)
+      if (target.pending >= maxPendingOutputs) return index + 1
+    }
+    return this.#end(partition)
+  }
+
   /** Where the partition's batch ends: behind its last record, or at its first failure. */
   #end(partition: number): number {
     if (this.#failures.size === 0) return (this.#batch[partition] as PartitionBatch).records.length
     return this.#failures.get(partition)?.index ?? (this.#batch[partition] as PartitionBatch).records.length
   }
 
-  /** Looks at the clock for every record while records are slow, and for every fourth while they are fast. */
+  /** Looks at the clock for every record while records are slow, and for every eighth while they are fast. */
   #outOfTime(): boolean {
     if (this.#untilLook-- > 0) return false
     const nowMs = this.#parts.ports.clock.nowMs()
-    this.#untilLook = nowMs > this.#lookedAtMs ? 0 : 3
+    this.#untilLook = nowMs > this.#lookedAtMs ? 0 : 7
     this.#lookedAtMs = nowMs
     return nowMs >= this.#stop.atMs
   }
@@ -201,11 +219,11 @@ export class BatchRun {
   /** Tries one record until it is through, given up or to be returned. */
   #step(partition: number, index: number, record: SourceRecord): void {
     const { lanes } = this.#target
-    this.#target.ordinal = (this.#firstOrdinals[partition] as number) + index
     for (let i = 0; i < lanes.length; i++) (lanes[i] as Lane).mark = (lanes[i] as Lane).items.length
     for (let attempt = 1; ; attempt++) {
       try {
-        this.#attempt(record)
+        const value = this.#keepsRecords ? this.#decodedBefore(record) : this.#parts.decode(record)
+        if (value !== leftOut) this.#parts.program.run(value, record, this.#target)
         this.#recordsIn++
         return
       } catch (error) {
@@ -225,12 +243,11 @@ export class BatchRun {
     }
   }
 
-  #attempt(record: SourceRecord): void {
-    const { program, decode } = this.#parts
-    const returning = this.#returning.size > 0 && this.#returning.get(record)
+  /** What the lookups' rounds have decoded, or why the record must come again. */
+  #decodedBefore(record: SourceRecord): unknown {
+    const returning = this.#returning.get(record)
     if (returning) throw returning
-    const value = this.#decoded.size > 0 && this.#decoded.has(record) ? this.#decoded.get(record) : decode(record)
-    if (value !== leftOut) program.run(value, record, this.#target)
+    return this.#decoded.has(record) ? this.#decoded.get(record) : this.#parts.decode(record)
   }
 
   /** Makes a record a dead letter; a dead letter that cannot even be written returns the record. */
