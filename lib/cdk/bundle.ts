@@ -8,7 +8,8 @@ import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { type BundlingOptions, OutputFormat } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { ConfigurationError } from '../core/errors.ts'
-import { adapterSwitch, adapters, adaptersOf, type StageBindings } from '../plan/stage-bindings.ts'
+import { bundleSettings } from '../plan/bundle-settings.ts'
+import { adapterSwitches, type StageBindings } from '../plan/stage-bindings.ts'
 
 /** Where the code of a function is, as absolute paths. */
 export interface CodeLocation {
@@ -64,31 +65,19 @@ function hasEsbuild(entry: string): boolean {
   return nextToCdk || spawnSync('esbuild', ['--version']).status === 0
 }
 
-/**
- * Where the SDK looks for credentials on a developer's machine. It imports them only where the environment holds none, and
- * on Lambda it always does; they would be a tenth of the bundle.
- */
-const developerCredentials = ['ini', 'login', 'process', 'sso'].map((name) => `@aws-sdk/credential-provider-${name}`)
-
 /** How esbuild bundles the handler of a stage with these bindings; what the user says of it wins. */
 export function bundlingFor(bindings: StageBindings, overrides: BundlingOptions = {}): BundlingOptions {
-  const needed = adaptersOf(bindings)
-  const leftOut = adapters.filter((adapter) => !needed.has(adapter))
   return {
     format: OutputFormat.ESM,
-    target: 'node24',
+    target: bundleSettings.target,
     minify: true,
     sourceMap: true,
     sourcesContent: false,
-    mainFields: ['module', 'main'],
+    mainFields: [...bundleSettings.mainFields],
     // The SDK is not external, so that it is the one that was tested, not the one that Lambda happens to bring.
-    externalModules: developerCredentials,
-    // CommonJS packages inside the bundle call require(), which an ES module lacks.
-    banner: "import{createRequire as millraceRequire}from'node:module';const require=millraceRequire(import.meta.url);",
+    externalModules: [...bundleSettings.external],
+    banner: bundleSettings.banner,
     ...overrides,
-    define: {
-      ...Object.fromEntries(leftOut.map((adapter) => [adapterSwitch(adapter), '"false"'])),
-      ...overrides.define,
-    },
+    define: { ...adapterSwitches(bindings), ...overrides.define },
   }
 }

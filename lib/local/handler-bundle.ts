@@ -4,7 +4,8 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import type { BuildOptions, BuildResult, Message } from 'esbuild'
 import { ConfigurationError } from '../core/errors.ts'
-import { adapterSwitch, adapters, adaptersOf, type StageBindings } from '../plan/stage-bindings.ts'
+import { bundleSettings } from '../plan/bundle-settings.ts'
+import { adapterSwitches, type StageBindings } from '../plan/stage-bindings.ts'
 
 export interface HandlerBundleOptions {
   /** The file that exports the handler. */
@@ -13,6 +14,8 @@ export interface HandlerBundleOptions {
   readonly directory: string
   /** Adapters that are not bound are left out. */
   readonly bindings: StageBindings
+  /** Packages that the bundle is not to hold. @default none */
+  readonly external?: readonly string[]
 }
 
 /**
@@ -22,13 +25,16 @@ export interface HandlerBundleOptions {
  * @example
  * const file = await bundleHandler({ entry: 'functions/flights/handler.ts', directory: '.millrace/flights/bundle', bindings })
  */
-export async function bundleHandler({ entry, directory, bindings }: HandlerBundleOptions): Promise<string> {
+export async function bundleHandler({
+  entry,
+  directory,
+  bindings,
+  external = [],
+}: HandlerBundleOptions): Promise<string> {
   const entryFile = resolve(entry)
   if (!existsSync(entryFile)) throw new ConfigurationError(`There is no handler file ${entryFile}: check its path.`)
   const build = await esbuildOf(entryFile)
   const outfile = join(directory, 'handler.mjs')
-  const needed = adaptersOf(bindings)
-  const leftOut = adapters.filter((adapter) => !needed.has(adapter))
   try {
     await build({
       entryPoints: [entryFile],
@@ -36,16 +42,14 @@ export async function bundleHandler({ entry, directory, bindings }: HandlerBundl
       bundle: true,
       platform: 'node',
       format: 'esm',
-      target: 'node24',
+      target: bundleSettings.target,
       minify: true,
       sourcemap: true,
       sourcesContent: false,
-      mainFields: ['module', 'main'],
-      // CommonJS packages inside the bundle call require(), which an ES module lacks.
-      banner: {
-        js: "import{createRequire as millraceRequire}from'node:module';const require=millraceRequire(import.meta.url);",
-      },
-      define: Object.fromEntries(leftOut.map((adapter) => [adapterSwitch(adapter), '"false"'])),
+      mainFields: [...bundleSettings.mainFields],
+      external: [...bundleSettings.external, ...external],
+      banner: { js: bundleSettings.banner },
+      define: adapterSwitches(bindings),
       logLevel: 'silent',
     })
   } catch (error) {

@@ -68,7 +68,15 @@ export function adaptersOf(bindings: StageBindings): ReadonlySet<Adapter> {
   return needed
 }
 
-/** The expression that a bundler replaces by `false` to leave an adapter out, such as `process.env.MILLRACE_ADAPTER_KINESIS_SINK`. */
-export function adapterSwitch(adapter: Adapter): string {
-  return `process.env.MILLRACE_ADAPTER_${adapter.toUpperCase().replaceAll('-', '_')}`
+/**
+ * What a bundler puts in place of the switches of the adapters that are not bound: with an adapter's switch at `"false"`
+ * its import is dead code, and the bundler leaves it out. Keys are expressions, such as
+ * `process.env.MILLRACE_ADAPTER_KINESIS_SINK`; values are JavaScript text.
+ */
+export function adapterSwitches(bindings: StageBindings): Readonly<Record<string, string>> {
+  const needed = adaptersOf(bindings)
+  const leftOut = adapters.filter((adapter) => !needed.has(adapter))
+  return Object.fromEntries(
+    leftOut.map((adapter) => [`process.env.MILLRACE_ADAPTER_${adapter.toUpperCase().replaceAll('-', '_')}`, '"false"']),
+  )
 }

@@ -38,7 +38,7 @@ function write(folder: string, path: string, text: string): void {
 
 /** The README shows the first topology; while it is being written, its part stands alone. */
 function firstTopology(): ReadonlyMap<string, string> {
-  const pages = ['README.md', 'docs/first-topology.part.md'].map((page) => join(root, page)).filter(existsSync)
+  const pages = ['README.md'].map((page) => join(root, page)).filter(existsSync)
   return markedFiles(pages.map((page) => readFileSync(page, 'utf8')).join('\n'))
 }
 

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../lib/core/errors.ts'
 import { text } from '../../lib/core/format.ts'
 import { type BoundName, checkBindings } from '../../lib/plan/bindings.ts'
 import { type Plan, plan } from '../../lib/plan/plan.ts'
-import { adapterSwitch, adaptersOf, type StageBindings } from '../../lib/plan/stage-bindings.ts'
+import { adapterSwitches, adaptersOf, type StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { Topology } from '../../lib/topology/topology.ts'
 
 /** Sources a, b, c that each write to the sink x, y, z below them. */
@@ -130,5 +130,9 @@ test('a bundle needs the adapters of what is bound, and no other', () => {
     deadLetters: { kind: 'kinesis', streamName: 's', offloadBucket: 'b' },
   }
   expect([...adaptersOf(offloading)]).toEqual(['dead-letters-kinesis', 'dead-letters-s3'])
-  expect(adapterSwitch('dead-letters-s3')).toBe('process.env.MILLRACE_ADAPTER_DEAD_LETTERS_S3')
+  expect(adapterSwitches(offloading)).toEqual({
+    'process.env.MILLRACE_ADAPTER_KINESIS_SINK': '"false"',
+    'process.env.MILLRACE_ADAPTER_DYNAMODB_SINK': '"false"',
+    'process.env.MILLRACE_ADAPTER_DEAD_LETTERS_SQS': '"false"',
+  })
 })
