@@ -1,4 +1,5 @@
 /** A topology on AWS: one function, one mapping and one log group per stage, and one place for dead letters. */
+import { Annotations } from 'aws-cdk-lib'
 import { Construct } from 'constructs'
 import { invariant } from '../core/errors.ts'
 import { type BoundName, checkBindings } from '../plan/bindings.ts'
@@ -47,6 +48,7 @@ export class StreamApplication extends Construct {
   constructor(scope: Construct, id: string, props: StreamApplicationProps) {
     super(scope, id)
     this.plan = plan(props.topology)
+    for (const hint of this.plan.hints) Annotations.of(this).addInfoV2('millrace:hint', hint)
     const connections = new Connections(props.bind)
     checkBindings(this.plan, connections.boundSources, connections.boundSinks)
     for (const name of Object.keys(props.stages ?? {})) stageNamed(this.plan, name)

@@ -1,9 +1,17 @@
 import { App, Duration, Fn, Stack } from 'aws-cdk-lib'
-import { Match, Template } from 'aws-cdk-lib/assertions'
+import { Annotations, Match, Template } from 'aws-cdk-lib/assertions'
 import { Stream } from 'aws-cdk-lib/aws-kinesis'
 import { CfnFunction } from 'aws-cdk-lib/aws-lambda'
-import { bind, CustomSink, KinesisSink, KinesisSource, type StageProps } from '../../lib/cdk/index.ts'
-import { bindingsOf, findingsIn, grantsOf, newStack, newStream, shopIn, validated } from './world.ts'
+import {
+  bind,
+  CustomSink,
+  KinesisSink,
+  KinesisSource,
+  type StageProps,
+  StreamApplication,
+} from '../../lib/cdk/index.ts'
+import { Topology, text } from '../../lib/index.ts'
+import { bindingsOf, entry, findingsIn, grantsOf, newStack, newStream, shopIn, validated } from './world.ts'
 
 describe('a deployed topology', () => {
   it('has one function, log group and mapping per stage, with ids that follow the names', () => {
@@ -50,6 +58,26 @@ describe('a deployed topology', () => {
       MaximumBatchingWindowInSeconds: 1,
       ParallelizationFactor: 1,
     })
+  })
+
+  it('shows the hints of the plan at synth', () => {
+    // GIVEN a topology that names a key and keeps nothing by it
+    const stack = newStack()
+    const app = new Topology('keyed-for-nothing')
+    const lines = app.source('lines', text())
+    const out = app.sink<string>('out')
+    lines.keyBy('by-line', (line) => line).to(out)
+    // WHEN
+    new StreamApplication(stack, 'App', {
+      topology: app,
+      entry,
+      bind: [
+        bind(lines, new KinesisSource(newStream(stack, 'In'))),
+        bind(out, new KinesisSink(newStream(stack, 'Out'))),
+      ],
+    })
+    // THEN
+    Annotations.fromStack(stack).hasInfo('/Test/App', Match.stringLikeRegexp('keyBy "by-line": no step behind it'))
   })
 
   it('starts at a timestamp where the source says so', () => {
