@@ -65,6 +65,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
+    // Files that tests copy elsewhere: they import the built package.
+    exclude: { path: '^test/.*/fixtures/' },
     parser: 'swc',
     tsPreCompilationDeps: true,
     enhancedResolveOptions: {

@@ -1,5 +1,6 @@
 /** Which failures of an AWS call pass by themselves. The rest need a person: permissions, names, settings. */
-import { describeError } from '../core/errors.ts'
+
+export { errorOf } from '../core/errors.ts'
 
 interface AwsError {
   readonly name?: unknown
@@ -23,7 +24,3 @@ export function passesByItself(error: unknown): boolean {
   if ($retryable !== undefined || $fault === 'server' || status >= 500 || status === 429) return true
   return passingName.test(String(name)) || (typeof code === 'string' && networkCode.test(code))
 }
-
-/** The thrown value as an Error, whatever was thrown. */
-export const errorOf = (thrown: unknown): Error =>
-  thrown instanceof Error ? thrown : new Error(describeError(thrown).message)

@@ -7,6 +7,7 @@
  */
 import { hash } from 'node:crypto'
 import { describeError, TerminalError } from '../core/errors.ts'
+import { refuseLossy } from '../core/lossless.ts'
 import { outputIdentity } from '../core/record.ts'
 import type { Output, Sink } from '../runtime/sink.ts'
 import {
@@ -46,6 +47,7 @@ function notSerialisable(why: string, cause?: unknown): never {
 
 /** JSON in UTF-8. JSON.stringify escapes half surrogate pairs, so its text is always well-formed. */
 function jsonBytes(value: unknown): Uint8Array {
+  refuseLossy(value)
   let text: string | undefined
   try {
     text = JSON.stringify(value)

@@ -17,7 +17,7 @@ import { type Plan, plan, stageNamed } from '../plan/plan.ts'
 import type { BatchResult, PartitionBatch } from '../runtime/batch-run.ts'
 import type { EventSource, HandlerPorts } from '../runtime/ports.ts'
 import type { Sink } from '../runtime/sink.ts'
-import { type RunnerOptions, StageRunner } from '../runtime/stage-runner.ts'
+import { checkOptions, type RunnerOptions, StageRunner } from '../runtime/stage-runner.ts'
 import type { SinkHandle } from '../topology/handles.ts'
 import type { Topology } from '../topology/topology.ts'
 import { EventError } from './event-error.ts'
@@ -36,7 +36,7 @@ export interface ProvidedSink {
  * @example
  * export const handler = middy().handler(streamHandler(orders, { sinks: [provide(webhooks, webhookSink(url))] }))
  */
-export function provide<T, Item>(handle: SinkHandle<T>, sink: Sink<T, Item>): ProvidedSink {
+export function provide<T, Item>(handle: SinkHandle<T>, sink: Sink<NoInfer<T>, Item>): ProvidedSink {
   return { name: handle.name, sink: sink as Sink }
 }
 
@@ -78,10 +78,18 @@ export type StreamHandler = (
  * expect(answer).toEqual({ batchItemFailures: [] })
  */
 export function streamHandler(topology: Topology, options: StreamHandlerOptions = {}): StreamHandler {
+  checkOptions(options)
   const planned = plan(topology)
   const stages = new Stages(planned, options)
   return async (event, context) => {
     const invocation = event as Partial<KinesisEvent & KafkaEvent> | null | undefined
+    const other = otherService(invocation?.Records)
+    if (other) {
+      throw new EventError(
+        'unknown-event',
+        `topology "${planned.topology}" was invoked with records of ${other}, but its sources are Kinesis streams and Kafka topics: remove that event source mapping.`,
+      )
+    }
     if (Array.isArray(invocation?.Records)) return handleKinesis(invocation as KinesisEvent, context, stages)
     if (typeof invocation?.records === 'object') return handleKafka(invocation as KafkaEvent, context, stages)
     throw new EventError(
@@ -89,6 +97,13 @@ export function streamHandler(topology: Topology, options: StreamHandlerOptions 
       `topology "${planned.topology}" was invoked with an event that is neither of Kinesis nor of Kafka: it has ${describeKeys(event)}`,
     )
   }
+}
+
+/** The service whose records these are, where it says so and is not Kinesis: DynamoDB, SQS and S3 send `Records` too. */
+function otherService(records: unknown): string | undefined {
+  if (!Array.isArray(records)) return undefined
+  const { eventSource } = (records[0] ?? {}) as { eventSource?: unknown }
+  return typeof eventSource === 'string' && eventSource !== 'aws:kinesis' ? eventSource : undefined
 }
 
 function describeKeys(event: unknown): string {
@@ -132,6 +147,7 @@ class Stages {
       deadLetters,
       sink: (name) => provided.get(name) ?? ports.sink(name),
       sourceOf: (eventSource, declared) => ports.sourceOf(eventSource, declared),
+      freezesValues: ports.freezesValues === true,
       flush: () => ports.flush(),
     }
   }

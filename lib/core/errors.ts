@@ -4,6 +4,9 @@
  * Every message says what happened, with which value, and what to do about it.
  */
 
+/** What an error says should become of its record; the same in every copy of this package that a process may hold. */
+const fate = Symbol.for('millrace.fate')
+
 /** Anything Millrace throws on purpose. `code` is stable and fit for a metric dimension or a filter. */
 export class MillraceError extends Error {
   override readonly name: string = 'MillraceError'
@@ -26,6 +29,7 @@ export class MillraceError extends Error {
  */
 export class TerminalError extends MillraceError {
   override readonly name: string = 'TerminalError'
+  readonly [fate] = 'terminal'
 
   constructor(message: string, options?: ErrorOptions & { code?: string }) {
     super(options?.code ?? 'terminal', message, options)
@@ -41,19 +45,40 @@ export class TerminalError extends MillraceError {
  */
 export class RetryableError extends MillraceError {
   override readonly name: string = 'RetryableError'
+  readonly [fate] = 'retryable'
 
   constructor(message: string, options?: ErrorOptions & { code?: string }) {
     super(options?.code ?? 'retryable', message, options)
   }
 }
 
-/** A mistake in what the user declared or configured: reported as one line, without a stack trace. */
+/**
+ * A mistake in what the user declared or configured. Its stack is its message: the message says where the mistake is, and
+ * no line of ours would help to mend it.
+ *
+ * @example
+ * throw new ConfigurationError('sink "audit" is not bound: add bind(audit, ...) for it.')
+ */
 export class ConfigurationError extends MillraceError {
   override readonly name: string = 'ConfigurationError'
 
   constructor(message: string, options?: ErrorOptions & { code?: string }) {
     super(options?.code ?? 'configuration', message, options)
+    this.stack = `ConfigurationError: ${message}`
   }
+}
+
+const fateOf = (thrown: unknown): unknown =>
+  typeof thrown === 'object' && thrown !== null ? (thrown as { [fate]?: unknown })[fate] : undefined
+
+/** True for a {@link TerminalError} of any copy of this package: a process may hold its ESM and its CommonJS build. */
+export function isTerminal(thrown: unknown): boolean {
+  return fateOf(thrown) === 'terminal'
+}
+
+/** True for a {@link RetryableError} of any copy of this package. */
+export function isRetryable(thrown: unknown): boolean {
+  return fateOf(thrown) === 'retryable'
 }
 
 /** Throws when something that our own code guarantees is not so. The message is for us, not for the user. */
@@ -83,3 +108,7 @@ export function describeError(thrown: unknown): ErrorDescription {
     return { name: 'NonError', message: 'a step threw a value that cannot be shown' }
   }
 }
+
+/** The thrown value as an Error, whatever was thrown. */
+export const errorOf = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(describeError(thrown).message)

@@ -49,8 +49,17 @@ function readText(bytes: Buffer): string {
 }
 
 const integer = /^-?[0-9]+$/
-/** Written without an exponent, so by no serialiser of floats: every digit counts. */
-const plainDecimal = /^-?[0-9]+(\.[0-9]+)?$/
+
+/** The digits that a number's text tells, without sign, point, exponent and the zeros at both ends. */
+const significantDigits = (text: string): string =>
+  text
+    .replace(/e.*$/i, '')
+    .replace(/[-.]/g, '')
+    .replace(/^0+|0+$/g, '')
+
+/** True where a number beyond 2^53 was read with another digit than its text has. */
+const lostDigits = (value: number, source: string): boolean =>
+  !Number.isFinite(value) || significantDigits(String(value)) !== significantDigits(source)
 
 type SourceReviver = (this: unknown, key: string, value: unknown, context: { source?: string }) => unknown
 const parseWithSource = JSON.parse as (text: string, reviver: SourceReviver) => unknown
@@ -61,7 +70,7 @@ function readLargeIntegers(text: string, mode: 'refuse' | 'bigint'): unknown {
     if (typeof value !== 'number' || Number.isSafeInteger(value)) return value
     const source = context.source ?? ''
     if (mode === 'bigint' && integer.test(source)) return BigInt(source)
-    if (Number.isFinite(value) && (Math.abs(value) <= Number.MAX_SAFE_INTEGER || !plainDecimal.test(source)))
+    if (Math.abs(value) <= Number.MAX_SAFE_INTEGER || (!integer.test(source) && !lostDigits(value, source)))
       return value
     throw new TerminalError(
       `the number ${source.slice(0, 40)} in "${key}" is beyond 2^53 and would be read as ${value}: send it as text, or declare json({ largeIntegers: 'bigint' }) where it is whole`,

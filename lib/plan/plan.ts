@@ -100,7 +100,7 @@ function refuseLooseEnds(graph: Graph, consumers: ReadonlyMap<GraphNode, readonl
   for (const node of graph.nodes) {
     if (node.type === 'to' || (consumers.get(node) ?? []).length > 0) continue
     throw new ConfigurationError(
-      `the results of ${pathTo(node)} in topology "${graph.name}" go nowhere: end it with .to(sink), or remove it.`,
+      `the results of ${pathTo(node)} in topology "${graph.name}" go nowhere: ${remedyFor(node)}.`,
     )
   }
   const written = new Set(graph.nodes.filter((node): node is ToNode => node.type === 'to').map((node) => node.sink))
@@ -117,6 +117,11 @@ function refuseLooseEnds(graph: Graph, consumers: ReadonlyMap<GraphNode, readonl
     )
   }
 }
+
+const remedyFor = (node: GraphNode): string =>
+  node.type === 'arm'
+    ? 'send it to a sink with .to(...), or use filter where values are to be left out'
+    : 'end it with .to(sink), or remove it'
 
 function refuseTwoTablesOfOneName(graph: Graph): void {
   const tables = new Map<string, Table>()

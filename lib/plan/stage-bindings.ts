@@ -20,22 +20,34 @@ export type SourceBinding =
   | { readonly name: string; readonly kind: 'kinesis'; readonly streamArn: string }
   | { readonly name: string; readonly kind: 'kafka'; readonly clusterArn?: string; readonly topic: string }
 
+/**
+ * Which stream to write to. The ARN names account and region too, so that a stream elsewhere is never taken for one of the
+ * same name here; a local run, which has one of each, may say the name alone.
+ */
+export type StreamPlace = { readonly streamArn: string } | { readonly streamName: string }
+
+/** The type of a key attribute of a table: text, number or bytes. */
+export type KeyType = 'S' | 'N' | 'B'
+
 export type SinkBinding =
-  | {
+  | ({
       readonly name: string
       readonly kind: 'kinesis'
-      readonly streamName: string
       /** Whether records of one key keep their order, at the price of one unacknowledged record per key. */
       readonly ordering: 'per-key' | 'none'
-    }
+    } & StreamPlace)
   | {
       readonly name: string
       readonly kind: 'dynamodb'
+      /** The table's name, or its ARN, which names account and region too. */
       readonly tableName: string
-      /** The table's partition key attribute: it takes the sink's key. */
+      /** The table's partition key attribute: it takes the sink's key, where the sink declares one. */
       readonly partitionKey: string
+      /** Where the stack knows it. */
+      readonly partitionKeyType?: KeyType
       /** The table's sort key attribute, if it has one: a field of the value. */
       readonly sortKey?: string
+      readonly sortKeyType?: KeyType
     }
   /** The user's own: the handler file provides it. */
   | { readonly name: string; readonly kind: 'custom' }
@@ -44,7 +56,7 @@ export type DeadLetterBinding = {
   /** Where payloads go that are too large for the transport. */
   readonly offloadBucket?: string
 } & (
-  | { readonly kind: 'kinesis'; readonly streamName: string }
+  | ({ readonly kind: 'kinesis' } & StreamPlace)
   | { readonly kind: 'sqs'; readonly queueUrl: string }
   | { readonly kind: 's3'; readonly bucket: string }
 )

@@ -1,7 +1,7 @@
 /**
  * One batch on its way through a stateless stage: decode, step, deliver, answer. The invariants stand in stage-runner.ts.
  */
-import { describeError, RetryableError, TerminalError } from '../core/errors.ts'
+import { describeError, isRetryable, isTerminal, RetryableError } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
 import type { StagePlan } from '../plan/plan.ts'
 import { type DeadLetter, type DeadLetterReason, deadLetterOf } from './dead-letter.ts'
@@ -44,6 +44,7 @@ export interface BatchParts {
   readonly program: StageProgram
   readonly tries: number
   readonly maxPendingOutputs: number
+  readonly maxOutputsPerRecord: number
 }
 
 /** A sink of the stage, with its port. */
@@ -53,16 +54,20 @@ export interface StageSink {
   readonly key: ((value: unknown) => string) | undefined
 }
 
-/** When the batch must come to its end: `signal` aborts at `atMs`. */
+/** When the batch must come to its end: `signal` aborts at `atMs`; `late` resolves when an answer can wait no longer. */
 interface Stop {
   readonly signal: AbortSignal
   readonly atMs: number
+  readonly late: Promise<undefined>
 }
 
 /** How many dead letters of one batch get a log line of their own. */
 const deadLettersLogged = 10
 
 const outOfTime = () => new RetryableError('the invocation has no time left', { code: 'deadline' })
+
+const tooLate = (lane: Lane) =>
+  new RetryableError(`sink "${lane.name}" did not answer before the deadline`, { code: 'deadline' })
 
 const noAnswer = (lane: Lane): NotDelivered => ({
   status: 'retry',
@@ -89,14 +94,13 @@ export class BatchRun {
   /** The ordinal of each partition's first record: ordinals count through all partitions. */
   readonly #firstOrdinals: readonly number[]
   readonly #rejected = new Set<number>()
-  readonly #decoded = new Map<SourceRecord, unknown>()
   /** Records that a RetryableError stopped before all their lookup keys were known. */
-  readonly #returning = new Map<SourceRecord, RetryableError>()
+  readonly #returning = new Map<SourceRecord, unknown>()
   #lookedAtMs = 0
   #untilLook = 0
-  #recordsIn = 0
   #recordsOut = 0
-  #deadLettersSent = 0
+  #deadLettersMade = 0
+  #deadLettersOut = 0
 
   constructor(parts: BatchParts, batch: readonly PartitionBatch[], tables: BatchTables, stop: Stop) {
     this.#parts = parts
@@ -107,7 +111,7 @@ export class BatchRun {
       ? batch.map(({ partition, records }) => ({ partition, records: rest(records, 0) }))
       : batch
     const lanes = parts.sinks.map(({ name, sink, key }) => new Lane(name, sink, key))
-    this.#target = { lanes, tables, ordinal: 0, pending: 0 }
+    this.#target = { lanes, tables, ordinal: 0, pending: 0, maxPerRecord: parts.maxOutputsPerRecord }
     this.#deadLetters = new Lane('dead letters', parts.ports.deadLetters as Sink)
     let ordinal = 0
     this.#firstOrdinals = batch.map(({ records }) => {
@@ -151,14 +155,14 @@ export class BatchRun {
     if (this.#returning.has(record)) return
     for (let attempt = 1; attempt <= tries; attempt++) {
       try {
-        if (!this.#decoded.has(record)) this.#decoded.set(record, decode(record))
-        const value = this.#decoded.get(record)
+        // Decoded anew for every run, so that a step which changes its value finds it as it came.
+        const value = decode(record)
         if (value !== leftOut) program.runToLookups(value, record, this.#target)
         return
       } catch (error) {
         // Its keys are not known, so it must come again even if it would not throw any more.
-        if (error instanceof RetryableError) this.#returning.set(record, error)
-        if (error instanceof RetryableError || error instanceof TerminalError || error instanceof DecodeError) return
+        if (isRetryable(error)) this.#returning.set(record, error)
+        if (isRetryable(error) || isTerminal(error) || error instanceof DecodeError) return
       }
     }
   }
@@ -222,32 +226,24 @@ export class BatchRun {
     for (let i = 0; i < lanes.length; i++) (lanes[i] as Lane).mark = (lanes[i] as Lane).items.length
     for (let attempt = 1; ; attempt++) {
       try {
-        const value = this.#keepsRecords ? this.#decodedBefore(record) : this.#parts.decode(record)
+        if (this.#keepsRecords && this.#returning.has(record)) throw this.#returning.get(record)
+        const value = this.#parts.decode(record)
         if (value !== leftOut) this.#parts.program.run(value, record, this.#target)
-        this.#recordsIn++
         return
       } catch (error) {
         for (const lane of lanes) this.#target.pending -= lane.rewind()
-        if (error instanceof RetryableError) {
+        if (isRetryable(error)) {
           this.#fail(partition, index, error)
           return
         }
         this.#parts.ports.metrics.count('attempts-failed', 1)
         const [phase, cause] = error instanceof DecodeError ? [error.phase, error.cause] : (['step', error] as const)
-        const final = error instanceof DecodeError || error instanceof TerminalError || attempt >= this.#parts.tries
+        const final = error instanceof DecodeError || isTerminal(error) || attempt >= this.#parts.tries
         if (!final) continue
-        this.#recordsIn++
         this.#giveUp(partition, index, record, { error: cause, phase, attempts: attempt })
         return
       }
     }
-  }
-
-  /** What the lookups' rounds have decoded, or why the record must come again. */
-  #decodedBefore(record: SourceRecord): unknown {
-    const returning = this.#returning.get(record)
-    if (returning) throw returning
-    return this.#decoded.has(record) ? this.#decoded.get(record) : this.#parts.decode(record)
   }
 
   /** Makes a record a dead letter; a dead letter that cannot even be written returns the record. */
@@ -270,7 +266,7 @@ export class BatchRun {
   }
 
   #logDeadLetter(entry: DeadLetter): void {
-    if (this.#deadLettersSent++ >= deadLettersLogged) return
+    if (this.#deadLettersMade++ >= deadLettersLogged) return
     const { source, partition, position, subPosition, reason } = entry
     const { code, phase, attempts } = reason
     this.#parts.ports.logger.warn('a record became a dead letter', {
@@ -303,7 +299,8 @@ export class BatchRun {
     for (let i = 0; i < items.length; i++) {
       const outcome = outcomes[i]
       if (outcome?.status !== 'delivered') this.#notDelivered(lane, ordinals[i] as number, outcome ?? noAnswer(lane))
-      else if (lane !== this.#deadLetters) this.#recordsOut++
+      else if (lane === this.#deadLetters) this.#deadLettersOut++
+      else this.#recordsOut++
     }
   }
 
@@ -312,7 +309,8 @@ export class BatchRun {
     const nothingDelivered = (error: Error): Outcome[] => items.map(() => ({ status: 'retry', error }))
     if (this.#stop.signal.aborted) return nothingDelivered(outOfTime())
     try {
-      const outcomes = await lane.sink.deliver(items, { signal: this.#stop.signal })
+      const outcomes = await Promise.race([lane.sink.deliver(items, { signal: this.#stop.signal }), this.#stop.late])
+      if (outcomes === undefined) return nothingDelivered(tooLate(lane))
       if (outcomes.length === items.length) return outcomes
       throw new Error(`sink "${lane.name}" answered for ${outcomes.length} of ${items.length} items`)
     } catch (error) {
@@ -339,13 +337,14 @@ export class BatchRun {
 
   #report(): void {
     const { metrics, logger } = this.#parts.ports
+    const all = this.#batch.reduce((sum, { records }) => sum + records.length, 0)
     const returned = [...this.#failures.values()].reduce((sum, failure) => sum + failure.notDone.length, 0)
-    metrics.count('records-in', this.#recordsIn)
+    metrics.count('records-in', all - returned)
     metrics.count('records-out', this.#recordsOut)
-    if (this.#deadLettersSent > 0) metrics.count('dead-letters', this.#deadLettersSent)
+    if (this.#deadLettersOut > 0) metrics.count('dead-letters', this.#deadLettersOut)
     if (returned > 0) metrics.count('records-returned', returned)
-    if (this.#deadLettersSent > deadLettersLogged) {
-      logger.warn('more records of the batch became dead letters', { count: this.#deadLettersSent - deadLettersLogged })
+    if (this.#deadLettersMade > deadLettersLogged) {
+      logger.warn('more records of the batch became dead letters', { count: this.#deadLettersMade - deadLettersLogged })
     }
     for (const failure of this.#failures.values()) {
       const { name, code } = describeError(failure.error)

@@ -1,6 +1,6 @@
 /** From the bytes of a record to a validated value with an event time, or a failure that says in which phase. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { RetryableError, TerminalError } from '../core/errors.ts'
+import { isRetryable, TerminalError } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
 import type { SourceNode } from '../topology/graph.ts'
 import type { DeadLetterReason } from './dead-letter.ts'
@@ -22,7 +22,7 @@ export const leftOut: unique symbol = Symbol('left out')
 export type Decoder = (record: SourceRecord) => unknown
 
 /** Builds the decoder of a source: format, schema, event time. */
-export function decoderOf(source: SourceNode): Decoder {
+export function decoderOf(source: SourceNode, options: { readonly freezes?: boolean } = {}): Decoder {
   const read = payloadReader(source)
   const validate = source.schema && validator(source.schema)
   const { eventTime } = source
@@ -40,12 +40,20 @@ export function decoderOf(source: SourceNode): Decoder {
         phase = 'event-time'
         record.eventTimeMs = eventTime.extract(value)
       }
+      if (options.freezes) freeze(value)
       return value
     } catch (error) {
-      if (error instanceof RetryableError) throw error
+      if (isRetryable(error)) throw error
       throw new DecodeError(phase, error)
     }
   }
+}
+
+/** Freezes a value and all in it; views of bytes cannot be frozen. */
+function freeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || Object.isFrozen(value)) return
+  Object.freeze(value)
+  for (const inner of Object.values(value)) freeze(inner)
 }
 
 function payloadReader(source: SourceNode): (record: SourceRecord) => unknown {
@@ -76,10 +84,8 @@ function validator(schema: StandardSchemaV1): (value: unknown) => unknown {
       // The rejection of a promise that nobody awaits would end the process.
       result.then(undefined, () => undefined)
       throw new TerminalError(
-        'the schema validates asynchronously, but records are validated in memory: make every check synchronous',
-        {
-          code: 'asynchronous-schema',
-        },
+        'the schema answered with a promise, and records are validated in memory: it has an asynchronous check, or one that threw',
+        { code: 'asynchronous-schema' },
       )
     }
     if (!result.issues) return result.value

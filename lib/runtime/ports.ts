@@ -46,6 +46,11 @@ export interface Ports {
   /** The sink of that declared name; undefined where there is none. */
   sink(name: string): Sink | undefined
   readonly deadLetters: Sink<DeadLetter>
+  /**
+   * Freezes every decoded value, so that a step which changes what it was given fails there and then: on in tests.
+   * @default false
+   */
+  readonly freezesValues?: boolean
 }
 
 /** Where an invocation's records came from, as the event says it. */

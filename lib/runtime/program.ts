@@ -47,6 +47,8 @@ export interface RunTarget {
   ordinal: number
   /** Items in all lanes. */
   pending: number
+  /** How many outputs one record may have in one lane. */
+  readonly maxPerRecord: number
 }
 
 export class StageProgram {
@@ -119,6 +121,7 @@ export class StageProgram {
     return (value, record) => {
       const target = this.#target as RunTarget
       const lane = target.lanes[index] as Lane
+      if (lane.items.length - lane.mark >= target.maxPerRecord) refuseMore(lane, target.maxPerRecord)
       const key = lane.key === undefined ? undefined : keyOf(lane, value)
       lane.items.push(lane.sink.prepare({ value, key, record, index: lane.items.length - lane.mark }))
       lane.ordinals.push(target.ordinal)
@@ -153,6 +156,13 @@ function toAll(consumers: readonly Emit<unknown>[]): Emit<unknown> {
   return (value, record) => {
     for (const consumer of consumers) consumer(value, record)
   }
+}
+
+function refuseMore(lane: Lane, most: number): never {
+  throw new TerminalError(
+    `one record has more than ${most} outputs to sink "${lane.name}": make fewer of it, or raise maxOutputsPerRecord`,
+    { code: 'too-many-outputs' },
+  )
 }
 
 function keyOf(lane: Lane, value: unknown): string {

@@ -30,6 +30,19 @@ export interface RunnerOptions {
   readonly deadlineMargin?: Duration
   /** Outputs gathered before they are delivered; bounds the memory of a batch whose steps multiply records. @default 10000 */
   readonly maxPendingOutputs?: number
+  /** Outputs that one record may have to one sink; a record with more is a dead letter. @default 10000 */
+  readonly maxOutputsPerRecord?: number
+}
+
+/** Throws a {@link ConfigurationError} where an option makes no sense. */
+export function checkOptions({
+  tries = 3,
+  maxPendingOutputs = 10_000,
+  maxOutputsPerRecord = 10_000,
+}: RunnerOptions): void {
+  positive('tries', tries)
+  positive('maxOutputsPerRecord', maxOutputsPerRecord)
+  positive('maxPendingOutputs', maxPendingOutputs)
 }
 
 /** Runs the batches of one stage; made once per execution environment. */
@@ -40,6 +53,7 @@ export class StageRunner {
 
   /** Throws a {@link ConfigurationError} where the stage has a sink without a port, or an option makes no sense. */
   constructor(topology: string, stage: StagePlan, ports: Ports, options: RunnerOptions = {}) {
+    checkOptions(options)
     this.#marginMs = options.deadlineMargin?.ms ?? 1_000
     this.#tables = new TableStore(stage.tables, ports)
     this.#parts = {
@@ -47,10 +61,11 @@ export class StageRunner {
       stage,
       ports,
       sinks: sinksOf(stage, ports),
-      decode: decoderOf(stage.source),
+      decode: decoderOf(stage.source, { freezes: ports.freezesValues === true }),
       program: new StageProgram(stage),
-      tries: positive('tries', options.tries ?? 3),
-      maxPendingOutputs: positive('maxPendingOutputs', options.maxPendingOutputs ?? 10_000),
+      tries: options.tries ?? 3,
+      maxPendingOutputs: options.maxPendingOutputs ?? 10_000,
+      maxOutputsPerRecord: options.maxOutputsPerRecord ?? 10_000,
     }
   }
 
@@ -67,13 +82,19 @@ export class StageRunner {
   /** Runs one batch. Rejects only where no record could be tried, for example because a table could not be loaded. */
   async run(batch: readonly PartitionBatch[], invocation: { readonly deadlineMs: number }): Promise<BatchResult> {
     const { clock } = this.#parts.ports
-    const remainingMs = invocation.deadlineMs - clock.nowMs()
-    const stopAtMs = invocation.deadlineMs - Math.min(this.#marginMs, remainingMs / 2)
+    const startMs = clock.nowMs()
+    const marginMs = Math.min(this.#marginMs, (invocation.deadlineMs - startMs) / 2)
+    const atMs = invocation.deadlineMs - marginMs
     const stop = new AbortController()
-    const cancel = clock.timer(stopAtMs - clock.nowMs(), () => stop.abort())
+    const late = Promise.withResolvers<undefined>()
+    let cancel = clock.timer(atMs - startMs, () => {
+      stop.abort()
+      // Half of the margin is for what is in flight, the other half for the answer itself.
+      cancel = clock.timer(marginMs / 2, () => late.resolve(undefined))
+    })
     try {
       const tables = await this.#tables.openBatch(stop.signal)
-      const run = new BatchRun(this.#parts, batch, tables, { signal: stop.signal, atMs: stopAtMs })
+      const run = new BatchRun(this.#parts, batch, tables, { signal: stop.signal, atMs, late: late.promise })
       if (this.#tables.hasLookups) await run.loadLookups()
       return await run.run()
     } finally {
@@ -93,7 +114,7 @@ function sinksOf(stage: StagePlan, ports: Ports): StageSink[] {
   })
 }
 
-function positive(name: string, value: number): number {
-  if (Number.isInteger(value) && value > 0) return value
+function positive(name: string, value: number): void {
+  if (Number.isInteger(value) && value > 0) return
   throw new ConfigurationError(`${name} is ${value}: give a whole number above 0.`)
 }

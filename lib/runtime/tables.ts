@@ -9,7 +9,7 @@
  * 3. A background refresh never fails a batch; only a copy beyond its `maxStaleness` makes one wait.
  */
 import type { Clock } from '../core/clock.ts'
-import { describeError, invariant, RetryableError, TerminalError } from '../core/errors.ts'
+import { describeError, invariant, isTerminal, RetryableError, TerminalError } from '../core/errors.ts'
 import {
   type Freshness,
   type LookupTable,
@@ -94,12 +94,20 @@ export class TableStore {
   async #ready(): Promise<void> {
     await this.start()
     const nowMs = this.#ports.clock.nowMs()
-    for (const table of this.#tables) if (table.kind === 'refreshed') await this.#keepFresh(table, nowMs)
+    const refreshed = this.#tables.filter((table) => table.kind === 'refreshed')
+    if (refreshed.length === 0) return
+    // One gauge for all: what matters is the stalest.
+    const stalest = Math.max(...refreshed.map((table) => this.#stalenessMs(table, nowMs)))
+    this.#ports.metrics.gauge('table-staleness', stalest, 'milliseconds')
+    for (const table of refreshed) await this.#keepFresh(table, nowMs)
+  }
+
+  #stalenessMs(table: Table, nowMs: number): number {
+    return nowMs - (this.#copies.get(table.name)?.loadedAtMs ?? 0)
   }
 
   async #keepFresh(table: RefreshedTable<unknown>, nowMs: number): Promise<void> {
-    const stalenessMs = nowMs - (this.#copies.get(table.name)?.loadedAtMs ?? 0)
-    this.#ports.metrics.gauge('table-staleness', stalenessMs, 'milliseconds')
+    const stalenessMs = this.#stalenessMs(table, nowMs)
     if (stalenessMs < table.everyMs) return
     const known = this.#loading.get(table.name)
     if (known && nowMs - known.startedAtMs >= table.everyMs) this.#loading.delete(table.name)
@@ -144,7 +152,7 @@ export class TableStore {
   async #copy(table: StaticTable<unknown> | RefreshedTable<unknown>, startedAtMs: number): Promise<void> {
     try {
       const rows = await table.load()
-      if (!(rows instanceof Map)) throw new TypeError('its load function did not give a Map')
+      refuseOther(rows)
       const present = this.#copies.get(table.name)
       // A load that was given up as lost may still end, behind one that began later.
       if (present && present.startedAtMs > startedAtMs) return
@@ -292,14 +300,14 @@ class BatchLookup implements TableView<unknown> {
     this.#metrics.count('lookup-misses', keys.length)
     try {
       const found = await untilAborted(table.load(keys), signal)
-      if (!(found instanceof Map)) throw new TypeError('its load function did not give a Map')
+      refuseOther(found)
       for (const key of keys) {
         const row = { value: found.get(key), loadedAtMs: this.#nowMs }
         this.#rows.set(key, row)
         this.#cache.set(key, row)
       }
     } catch (error) {
-      if (error instanceof TerminalError) this.#failure = error
+      if (isTerminal(error)) this.#failure = error as Error
       else {
         this.#failure = new RetryableError(
           `lookup table "${table.name}" could not be read: ${describeError(error).message}`,
@@ -319,4 +327,10 @@ function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
     signal.addEventListener('abort', aborted, { once: true })
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted))
   })
+}
+
+/** Takes a Map of any realm: in jest, what Node itself makes is no instance of the test's own Map. */
+function refuseOther(rows: unknown): void {
+  if (Object.prototype.toString.call(rows) === '[object Map]') return
+  throw new TypeError('its load function did not give a Map')
 }

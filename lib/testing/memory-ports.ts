@@ -1,5 +1,6 @@
 /** Ports that keep everything in memory, for tests that invoke the real handler. */
 import { describeError, RetryableError, TerminalError } from '../core/errors.ts'
+import { refuseLossy } from '../core/lossless.ts'
 import { outputIdentity } from '../core/record.ts'
 import type { DeadLetter } from '../runtime/dead-letter.ts'
 import type { EventSource, GaugeName, HandlerPorts, Logger, MetricName, RunnerClock } from '../runtime/ports.ts'
@@ -20,6 +21,7 @@ export class MemorySink implements Sink<unknown, StoredItem> {
   refuse: ((value: unknown) => Outcome | undefined) | undefined
 
   prepare({ value, record, index }: Output): StoredItem {
+    refuseLossy(value)
     try {
       return { identity: outputIdentity(record, index), partition: record.partition, value: structuredClone(value) }
     } catch (error) {
@@ -123,6 +125,7 @@ export function memoryPorts(options: { readonly clock?: RunnerClock } = {}): Mem
       if (name === defaultStream && declared.length === 1) return declared[0]
       return declared.find((source) => source === name)
     },
+    freezesValues: true,
     flush: () => undefined,
     received: <T>(handle: SinkHandle<T>) => sink(handle.name).values as readonly T[],
     get deadLettered() {

@@ -30,8 +30,17 @@ export interface SchemaSourceOptions<T> extends SourceOptions<T> {
 }
 
 export interface SinkOptions<T> {
-  /** The key of a value: its partition key, message key or table key. @default one that follows from the input record */
+  /**
+   * The key of a value: its partition key, message key or table key. Outputs of one key keep their order.
+   * @default none: outputs are spread evenly and keep no order, whatever key their input had
+   */
   readonly key?: (value: T) => string
+}
+
+/** Schemas may be functions, as arktype's are. */
+function isSchemaOrFormat(what: unknown): boolean {
+  if (what === null || (typeof what !== 'object' && typeof what !== 'function')) return false
+  return '~standard' in what || typeof (what as { decode?: unknown }).decode === 'function'
 }
 
 const namePattern = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
@@ -91,6 +100,11 @@ export class Topology {
     options: SchemaSourceOptions<T> = {},
   ): SourceStream<T, unknown> {
     this.#claim('source', name)
+    if (!isSchemaOrFormat(what)) {
+      throw new ConfigurationError(
+        `source "${name}" was given neither a Standard Schema (of zod, valibot, arktype ...) nor a format such as json(), text() or bytes().`,
+      )
+    }
     const [schema, format] = '~standard' in what ? [what, options.format ?? json()] : [undefined, what]
     const node: SourceNode = {
       type: 'source',

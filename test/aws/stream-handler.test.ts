@@ -369,3 +369,16 @@ describe('what Lambda and middy see', () => {
     expect((JSON.parse(output) as { arity: number }).arity).toBeLessThanOrEqual(2)
   })
 })
+
+test.each(['aws:dynamodb', 'aws:sqs'])('records of %s are refused by name', async (eventSource) => {
+  const app = new Topology('other-service')
+  app.source('lines', text()).to(app.sink<string>('out'))
+  const handler = streamHandler(app, { ports: memoryPorts() })
+  await expect(handler({ Records: [{ eventSource }] }, lambdaContext())).rejects.toThrow(`records of ${eventSource}`)
+})
+
+test('options that make no sense are refused when the handler is made', () => {
+  const app = new Topology('options')
+  app.source('lines', text()).to(app.sink<string>('out'))
+  expect(() => streamHandler(app, { tries: 0 })).toThrow('tries is 0')
+})

@@ -75,3 +75,7 @@ test('an invariant accuses ourselves', () => {
   expect(() => invariant(true, 'x')).not.toThrow()
   expect(() => invariant(0, 'the sky fell')).toThrow('This is a bug in Millrace: the sky fell')
 })
+
+test('the stack of a configuration error is its message: uncaught, it prints one line and no frames of ours', () => {
+  expect(new ConfigurationError('bind it.').stack).toBe('ConfigurationError: bind it.')
+})

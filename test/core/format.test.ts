@@ -215,3 +215,18 @@ test('text() is exact or refused; bytes() are the bytes', () => {
   expect(() => text().decode(Buffer.from([0xff]))).toThrow(TerminalError)
   expect(bytes().decode(Buffer.from([0xff, 0]))).toEqual(Buffer.from([0xff, 0]))
 })
+
+describe('numbers written with an exponent', () => {
+  const read = (text: string) => json().decode(Buffer.from(text)) as { n: number }
+
+  test.each(['1e20', '1.5e300', '1.7976931348623157e308', '-2.5e18'])('%s is read as the float it is', (text) => {
+    expect(read(`{"n":${text}}`).n).toBe(Number(text))
+  })
+
+  test.each(['9007199254740993e0', '9.007199254740993e15', '1524831183200260097e-0'])(
+    '%s is refused: a digit would be lost',
+    (text) => {
+      expect(() => read(`{"n":${text}}`)).toThrow(expect.objectContaining({ code: 'unsafe-integer' }))
+    },
+  )
+})

@@ -38,7 +38,7 @@ const bytesSource = () => new Topology('b').source('raw', bytes())
 
 test('a source without a schema or a format is no source', () => {
   // @ts-expect-error a source needs a schema or a format
-  expect(() => new Topology('x').source('y', {})).not.toThrow()
+  expect(() => new Topology('x').source('y', {})).toThrow('neither a Standard Schema')
 })
 
 test('a guard narrows a filter and its arm; otherwise has what is left', () => {

@@ -1,3 +1,4 @@
+import { TerminalError } from '../../core/errors.ts'
 import type { RecordInfo } from '../../core/record.ts'
 import { type Operator, refusePromise } from '../operator.ts'
 import { type Freshness, notLoaded, type Table, type TableView } from './table.ts'
@@ -13,6 +14,14 @@ export interface Enrichment<I, V, O> {
 
 const noRow: Freshness = { loadedAtMs: 0, stalenessMs: 0 }
 
+function refuseKey(table: string, key: unknown): never {
+  refusePromise('enrich', key)
+  throw new TerminalError(
+    `the key function of the enrichment from "${table}" gave ${key === null ? 'null' : `a ${typeof key}`}, not a string: rows are found by text, or by undefined for none`,
+    { code: 'key-not-text' },
+  )
+}
+
 /** Joins a row of a table to each value. A value whose row is still to be loaded goes no further in this pass. */
 export function enrich<I, V, O>(enrichment: Enrichment<I, V, O>): Operator<I, O> {
   return {
@@ -21,6 +30,7 @@ export function enrich<I, V, O>(enrichment: Enrichment<I, V, O>): Operator<I, O>
       const table = context.table(enrichment.from.name) as TableView<V>
       return (value, record) => {
         const key = enrichment.key(value, record)
+        if (key !== undefined && typeof key !== 'string') refuseKey(enrichment.from.name, key)
         const row = key === undefined ? undefined : table.get(key)
         if (row === notLoaded) return
         const result = enrichment.join(value, row, key === undefined ? noRow : table.freshness(key))

@@ -1,0 +1,268 @@
+/**
+ * Frames as bytes. docs/frames.md describes the layout, and has these rules as F1 to F5; a test pins the bytes.
+ *
+ * 1. What is decoded equals what was encoded, whatever the texts, times and values are.
+ * 2. Bytes that were changed, cut or lengthened are a TerminalError, never another record.
+ * 3. The envelope (mark, checksum, version, length) is the same in every version. A version newer than ours is a
+ *    RetryableError: the reader is being deployed. Version n also reads version n - 1.
+ * 4. Claims and records ascend, and each record lies in a claim: a frame that breaks this is never sent.
+ * 5. A frame fits in a Kinesis record of 1 MiB with its partition key.
+ */
+import { crc32 } from 'node:zlib'
+import { invariant, RetryableError, TerminalError } from '../../core/errors.ts'
+import { ByteReader } from './byte-reader.ts'
+import { ByteWriter } from './byte-writer.ts'
+import type { ControlFrame, EncodedFrame, Frame, Upstream, UpstreamNews } from './frame.ts'
+import { comparePositions, type Interval, justBefore, type Position } from './position.ts'
+import { RecordRows, readRecords } from './record-rows.ts'
+
+/** The version that is written. */
+const frameFormatVersion = 1
+const oldestReadableVersion = 1
+
+/** Frames are cut near this many bytes unless told otherwise: 256 KiB. */
+export const defaultFrameBytes = 262_144
+/** The most that a frame may have: a Kinesis record of 1 MiB, less what its partition key takes. */
+export const mostFrameBytes = 1_048_576 - 16
+
+/** "MR", then CRC-32 of all that follows: version, length of the body, body. */
+const magic = [0x4d, 0x52] as const
+const checkedFrom = 6
+const bodyFrom = 11
+
+const kinds = ['frame', 'control'] as const
+const senders = ['announcer', 'stage'] as const
+const states = ['open', 'idle', 'closed'] as const
+
+function seal(slot: number, writeBody: (writer: ByteWriter) => void): EncodedFrame {
+  const writer = new ByteWriter()
+  writer.raw(new Uint8Array(bodyFrom))
+  writeBody(writer)
+  const bytes = writer.toBytes()
+  bytes.set(magic)
+  bytes[checkedFrom] = frameFormatVersion
+  bytes.writeUInt32BE(bytes.length - bodyFrom, checkedFrom + 1)
+  bytes.writeUInt32BE(crc32(bytes.subarray(checkedFrom)), magic.length)
+  if (bytes.length > mostFrameBytes) {
+    throw new TerminalError(
+      `a frame for slot ${slot} has ${bytes.length} bytes: at most ${mostFrameBytes} fit in a record of the stream, so make the values smaller`,
+      { code: 'oversize' },
+    )
+  }
+  return { slot, bytes }
+}
+
+function unseal(bytes: Uint8Array): ByteReader {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (buffer.length < bodyFrom || buffer[0] !== magic[0] || buffer[1] !== magic[1]) {
+    throw new TerminalError(
+      `a record of ${buffer.length} bytes is not a frame: only Millrace may write to the stream of a keyed stage`,
+      { code: 'not-a-frame' },
+    )
+  }
+  const reader = new ByteReader(buffer, bodyFrom)
+  if (buffer.readUInt32BE(checkedFrom + 1) !== buffer.length - bodyFrom) reader.refuse('its length is another')
+  if (buffer.readUInt32BE(magic.length) !== crc32(buffer.subarray(checkedFrom)))
+    reader.refuse('its checksum is another')
+  const version = buffer[checkedFrom] ?? 0
+  if (version > frameFormatVersion) {
+    throw new RetryableError(
+      `a frame has format version ${version}, and this release of Millrace reads up to ${frameFormatVersion}: deploy the reading stage with the release of the writing one`,
+      { code: 'frame-newer' },
+    )
+  }
+  if (version < oldestReadableVersion) {
+    throw new TerminalError(
+      `a frame has format version ${version}, and this release of Millrace reads from ${oldestReadableVersion} on: read it with the release before`,
+      { code: 'frame-older' },
+    )
+  }
+  return reader
+}
+
+function writeUpstream(writer: ByteWriter, { name, partition }: Upstream): void {
+  writer.text(name)
+  writer.text(partition)
+}
+
+const readUpstream = (reader: ByteReader): Upstream => ({ name: reader.text(), partition: reader.text() })
+
+function readOneOf<Name>(reader: ByteReader, names: readonly Name[]): Name {
+  return names[reader.byte()] ?? reader.refuse('a choice is unknown')
+}
+
+/** Writes a position whose number is not below `base`. */
+function writePosition(writer: ByteWriter, base: number, position: Position): void {
+  writer.count(position.number - base)
+  writer.place(position)
+}
+
+function readPosition(reader: ByteReader, base: number): Position {
+  const number = base + reader.count()
+  return reader.place(number)
+}
+
+/** Claims of one output alone are frequent after a takeover and have a form of their own. */
+function writeClaims(writer: ByteWriter, claims: readonly Interval[]): void {
+  writer.count(claims.length)
+  let base = 0
+  for (const { previous, last } of claims) {
+    const alone = last.index >= 0 && comparePositions(previous, justBefore(last)) === 0
+    writer.byte(alone ? 1 : 0)
+    if (!alone) {
+      writePosition(writer, base, previous)
+      base = previous.number
+    }
+    writePosition(writer, base, last)
+    base = last.number
+  }
+}
+
+function readClaims(reader: ByteReader): Interval[] {
+  const claims: Interval[] = []
+  let base = 0
+  for (let left = reader.size(); left > 0; left--) {
+    const alone = reader.byte() === 1
+    const first = readPosition(reader, base)
+    const last = alone ? first : readPosition(reader, first.number)
+    claims.push({ previous: alone ? justBefore(last) : first, last })
+    base = last.number
+  }
+  return claims
+}
+
+/** All of a frame but its records. */
+export type FrameHead = Omit<Frame, 'kind' | 'records'>
+
+/** Makes a frame of rows that are written already. Throws a {@link TerminalError} `oversize`. */
+export function sealFrame(head: FrameHead, count: number, rows: Uint8Array): EncodedFrame {
+  return seal(head.slot, (writer) => {
+    writer.byte(kinds.indexOf('frame'))
+    writeUpstream(writer, head.upstream)
+    writer.count(head.slot)
+    writer.count(head.schemaVersion)
+    writer.time(0, head.markMs)
+    writeClaims(writer, head.claims)
+    writer.count(count)
+    writer.raw(rows)
+  })
+}
+
+/** Claims ascend and every record lies in one of them, later than the record before. */
+function checkOrder({ claims, records }: Frame): void {
+  let claim = 0
+  let before: Position | undefined
+  for (const [i, { previous, last }] of claims.entries()) {
+    const end = claims[i - 1]?.last
+    invariant(comparePositions(previous, last) < 0, 'a frame claims an interval without positions')
+    invariant(end === undefined || comparePositions(end, previous) <= 0, 'the claims of a frame overlap')
+  }
+  for (const { position } of records) {
+    invariant(before === undefined || comparePositions(before, position) < 0, 'records of a frame are out of order')
+    before = position
+    while (claim < claims.length && comparePositions((claims[claim] as Interval).last, position) < 0) claim++
+    const covering = claims[claim]
+    invariant(covering && comparePositions(covering.previous, position) < 0, 'a frame does not claim its own record')
+  }
+}
+
+/**
+ * Encodes a frame. Throws a {@link TerminalError} `oversize` above 1 MiB, and `not-utf8` for a text with half a
+ * surrogate pair.
+ */
+export function encodeFrame(frame: Frame): EncodedFrame {
+  checkOrder(frame)
+  const rows = new RecordRows()
+  for (const record of frame.records) rows.add(record)
+  return sealFrame(frame, frame.records.length, rows.bytes)
+}
+
+/** Encodes a control frame. Throws as {@link encodeFrame} does. */
+export function encodeControl({ from, slot, news }: ControlFrame): EncodedFrame {
+  return seal(slot, (writer) => {
+    writer.byte(kinds.indexOf('control'))
+    writer.byte(senders.indexOf(from))
+    writer.count(slot)
+    writer.count(news.length)
+    for (const { upstream, state, markMs, lastSent } of news) {
+      writeUpstream(writer, upstream)
+      writer.byte(states.indexOf(state))
+      writer.time(0, markMs)
+      writePositions(writer, lastSent)
+    }
+  })
+}
+
+/** Positions by slot: the slots ascending, numbers as distances from the largest. */
+export function writePositions(writer: ByteWriter, positions: ReadonlyMap<number, Position>): void {
+  const slots = [...positions].sort(([a], [b]) => a - b)
+  const top = slots.reduce((most, [, { number }]) => Math.max(most, number), 0)
+  writer.count(slots.length)
+  writer.count(top)
+  let before = 0
+  for (const [slot, position] of slots) {
+    writer.count(slot - before)
+    writer.count(top - position.number)
+    writer.place(position)
+    before = slot
+  }
+}
+
+/** Reads what {@link writePositions} wrote. */
+export function readPositions(reader: ByteReader): Map<number, Position> {
+  const positions = new Map<number, Position>()
+  let left = reader.size()
+  const top = reader.count()
+  let slot = 0
+  for (; left > 0; left--) {
+    slot += reader.count()
+    const number = top - reader.count()
+    if (number < 0) reader.refuse('a number is negative')
+    positions.set(slot, reader.place(number))
+  }
+  return positions
+}
+
+function readFrame(reader: ByteReader): Frame {
+  const head = {
+    upstream: readUpstream(reader),
+    slot: reader.count(),
+    schemaVersion: reader.count(),
+    markMs: reader.time(0),
+    claims: readClaims(reader),
+  }
+  const records = readRecords(reader, reader.size())
+  reader.end()
+  return { kind: 'frame', ...head, records }
+}
+
+function readControl(reader: ByteReader): ControlFrame {
+  const from = readOneOf(reader, senders)
+  const slot = reader.count()
+  const news: UpstreamNews[] = []
+  for (let left = reader.size(); left > 0; left--) {
+    news.push({
+      upstream: readUpstream(reader),
+      state: readOneOf(reader, states),
+      markMs: reader.time(0),
+      lastSent: readPositions(reader),
+    })
+  }
+  reader.end()
+  return { kind: 'control', from, slot, news }
+}
+
+/**
+ * Decodes a frame or a control frame. Values of records are views of `bytes`.
+ *
+ * Throws a {@link TerminalError} `not-a-frame`, `frame-corrupt` or `frame-older`, and a {@link RetryableError}
+ * `frame-newer` where a newer release wrote it.
+ *
+ * @example
+ * const frame = decodeFrame(payload)
+ * if (frame.kind === 'control') apply(frame.news)
+ */
+export function decodeFrame(bytes: Uint8Array): Frame | ControlFrame {
+  const reader = unseal(bytes)
+  return readOneOf(reader, kinds) === 'frame' ? readFrame(reader) : readControl(reader)
+}

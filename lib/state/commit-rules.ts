@@ -1,0 +1,146 @@
+/**
+ * What every store demands of a write before it sends anything, so that all of them refuse the same.
+ *
+ * 1. Values are those that the table returns unchanged (`checkValue`).
+ * 2. No item comes near the 400 KB that a table item can hold, and no commit goes beyond one transaction.
+ * 3. A commit moves the position of its key on: the position is the version that the next commit is conditional on.
+ *
+ * @see https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+ */
+import { invariant, TerminalError } from '../core/errors.ts'
+import { entryKey, keyItemKey, progressKey, type TableKey } from './key-encoding.ts'
+import type { KeyCommit, KeyItem, StateValue } from './state-store.ts'
+import { checkValue, sizeOf } from './values.ts'
+
+/** An item that is large enough to be told about, while it is still written. */
+export interface LargeItem {
+  readonly stage: string
+  /** The key's text; of progress, the partition. */
+  readonly key: string
+  /** The state that takes most of the item; undefined for progress. */
+  readonly state: string | undefined
+  /** As DynamoDB counts. */
+  readonly bytes: number
+}
+
+export interface StateLimits {
+  /** The stage whose state this is, as errors name it. */
+  readonly stage: string
+  /** The largest item that is written, in bytes, up to the table's own 409,600. @default 389_120 */
+  readonly mostItemBytes?: number
+  /** From this size on `onLargeItem` is called, in bytes. @default 262_144 */
+  readonly largeItemBytes?: number
+  /** Called for each item of that size that is about to be written: for a metric. @default nothing */
+  readonly onLargeItem?: (item: LargeItem) => void
+}
+
+/** The actions of one DynamoDB transaction: the key item and 99 entries. */
+export const mostTransactionItems = 100
+const mostTransactionBytes = 4 * 1_024 * 1_024
+const defaultMostItemBytes = 380 * 1_024
+const defaultLargeItemBytes = 256 * 1_024
+/** The names and numbers of our own attributes. */
+const ownBytes = 96
+
+interface Sized {
+  readonly key: string
+  readonly state: string | undefined
+  readonly bytes: number
+}
+
+/** The commit as it will be read back. Throws a {@link TerminalError} that names stage, key and state. */
+export function checkedCommit(commit: KeyCommit, limits: StateLimits): KeyCommit {
+  const { key, readPosition, item } = commit
+  invariant(
+    Number.isSafeInteger(item.position) && item.position > (readPosition ?? -1),
+    `a commit goes from position ${readPosition} to ${item.position}`,
+  )
+  const states = checkedStates(key, item, limits)
+  const entries = commit.entries.map((entry) => {
+    const path = pathOf(limits.stage, key, `${entry.state}[${JSON.stringify(shown(entry.entry))}]`)
+    return { ...entry, value: entry.value === undefined ? undefined : checkValue(entry.value, path) }
+  })
+  const names = new Set(entries.map(({ state, entry }) => JSON.stringify([state, entry])))
+  invariant(names.size === entries.length, 'a commit names an entry twice')
+
+  const sizes = [keyItemSize(key, states)]
+  for (const { state, entry, value } of entries) {
+    const bytes = keyBytes(entryKey({ key, state, entry })) + (value === undefined ? 0 : sizeOf(value))
+    sizes.push({ key, state, bytes })
+  }
+  for (const size of sizes) checkItemSize(size, limits)
+  checkTransaction(sizes, limits)
+  return { key, readPosition, item: { ...item, states }, entries }
+}
+
+/** Progress as it will be read back. Throws a {@link TerminalError} that names stage and partition. */
+export function checkedProgress(partition: string, value: StateValue, limits: StateLimits): StateValue {
+  const checked = checkValue(value, `stage "${limits.stage}": the progress of partition "${partition}"`)
+  const bytes = keyBytes(progressKey(partition)) + sizeOf(checked)
+  checkItemSize({ key: partition, state: undefined, bytes }, limits)
+  return checked
+}
+
+function checkedStates(key: string, { states }: KeyItem, { stage }: StateLimits): { [name: string]: StateValue } {
+  const checked: { [name: string]: StateValue } = {}
+  for (const name of Object.keys(states).sort()) {
+    const path = pathOf(stage, key, name)
+    // The table holds no attribute without a name; "__proto__" cannot be a name of an object of ours.
+    if (name === '' || name === '__proto__' || !name.isWellFormed()) {
+      throw new TerminalError(`${path} has a name that the table cannot hold: give the state another one`, {
+        code: 'unsupported-value',
+      })
+    }
+    checked[name] = checkValue(states[name], path)
+  }
+  return checked
+}
+
+const shown = (text: string): string => (text.length > 100 ? `${text.slice(0, 100)}...` : text)
+
+const pathOf = (stage: string, key: string, state: string): string =>
+  `stage "${stage}", key ${JSON.stringify(shown(key))}: the state ${state}`
+
+function keyBytes({ pk, sk, pkText = '', skText = '' }: TableKey): number {
+  return (
+    ownBytes + Buffer.byteLength(pk) + Buffer.byteLength(sk) + Buffer.byteLength(pkText) + Buffer.byteLength(skText)
+  )
+}
+
+function keyItemSize(key: string, states: { readonly [name: string]: StateValue }): Sized {
+  let bytes = keyBytes(keyItemKey(key))
+  let state: string | undefined
+  let mostBytes = -1
+  for (const [name, value] of Object.entries(states)) {
+    const stateBytes = 1 + Buffer.byteLength(name) + sizeOf(value)
+    bytes += stateBytes
+    if (stateBytes > mostBytes) [state, mostBytes] = [name, stateBytes]
+  }
+  return { key, state, bytes }
+}
+
+function checkItemSize({ key, state, bytes }: Sized, limits: StateLimits): void {
+  const { stage, mostItemBytes = defaultMostItemBytes, largeItemBytes = defaultLargeItemBytes, onLargeItem } = limits
+  if (bytes >= largeItemBytes) onLargeItem?.({ stage, key, state, bytes })
+  if (bytes <= mostItemBytes) return
+  if (state === undefined) {
+    throw new TerminalError(
+      `stage "${stage}": the item of ${JSON.stringify(shown(key))} would have ${bytes} bytes, where ${mostItemBytes} are allowed`,
+      { code: 'state-too-large' },
+    )
+  }
+  throw new TerminalError(
+    `${pathOf(stage, key, state)} is the largest in an item of ${bytes} bytes, where ${mostItemBytes} are allowed: keep less per key, or use a map state, whose entries are items of their own`,
+    { code: 'state-too-large' },
+  )
+}
+
+function checkTransaction(sizes: readonly Sized[], { stage }: StateLimits): void {
+  const bytes = sizes.reduce((sum, size) => sum + size.bytes, 0)
+  if (sizes.length <= mostTransactionItems && bytes <= mostTransactionBytes) return
+  const { key, state } = sizes.at(-1) as Sized
+  throw new TerminalError(
+    `${pathOf(stage, key, String(state))} takes part in a commit of ${sizes.length} items and ${bytes} bytes, where a transaction holds ${mostTransactionItems} and ${mostTransactionBytes}: change fewer entries of one key per record`,
+    { code: 'commit-too-large' },
+  )
+}

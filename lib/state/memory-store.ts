@@ -1,0 +1,157 @@
+/**
+ * The state store in memory: for tests, the test driver and the simulator. It owns its items and nothing else; whoever
+ * wants faults or delays wraps the port.
+ *
+ * 1. It keeps every rule of the port, and refuses whatever the table would refuse, with the same errors.
+ * 2. It is deterministic: a call takes effect at once, in the order of the calls; time is that of the clock it is given.
+ * 3. Nothing is shared with the caller: values are copied on their way in and out.
+ */
+import type { Clock } from '../core/clock.ts'
+import { RetryableError } from '../core/errors.ts'
+import { checkedCommit, checkedProgress, type StateLimits } from './commit-rules.ts'
+import { compareUtf8, entryKey, entryPrefix, keyItemKey, progressKey, type TableKey } from './key-encoding.ts'
+import type {
+  CommitOutcome,
+  EntryItem,
+  EntryName,
+  KeyCommit,
+  KeyItem,
+  StateStore,
+  StateValue,
+  StoredProgress,
+} from './state-store.ts'
+import { checkValue } from './values.ts'
+
+/** An item that has expired: of a key, or of one entry of its map state. */
+export type ExpiredItem = { readonly key: string } | EntryName
+
+export interface MemoryStateStoreOptions extends StateLimits {
+  /** What TTL goes by. */
+  readonly clock: Pick<Clock, 'nowMs'>
+  /** Whether TTL takes an item that has expired. DynamoDB takes days, and item by item. @default always */
+  readonly ttlTakes?: (item: ExpiredItem) => boolean
+}
+
+/** A key's item and its entries by sort key: one partition of the table. */
+interface Partition {
+  item: KeyItem | undefined
+  readonly entries: Map<string, { readonly name: EntryName; readonly item: EntryItem }>
+}
+
+const copyOf = (value: StateValue): StateValue => checkValue(value, 'a stored value')
+
+const copyOfItem = (item: KeyItem): KeyItem => ({
+  ...item,
+  states: Object.fromEntries(Object.entries(item.states).map(([name, value]) => [name, copyOf(value)])),
+})
+
+const copyOfEntry = (item: EntryItem): EntryItem => ({
+  ...item,
+  value: item.value === undefined ? undefined : copyOf(item.value),
+})
+
+function demandTime(signal: AbortSignal): void {
+  if (signal.aborted) throw new RetryableError('the deadline has come: nothing was sent', { code: 'state-deadline' })
+}
+
+/**
+ * A {@link StateStore} in memory.
+ *
+ * @example
+ * const store = new MemoryStateStore({ stage: 'by-hotel', clock: new VirtualClock() })
+ */
+export class MemoryStateStore implements StateStore {
+  readonly #options: MemoryStateStoreOptions
+  readonly #partitions = new Map<string, Partition>()
+  readonly #progress = new Map<string, StoredProgress>()
+
+  constructor(options: MemoryStateStoreOptions) {
+    this.#options = options
+  }
+
+  async readProgress(partition: string, signal: AbortSignal): Promise<StoredProgress | undefined> {
+    demandTime(signal)
+    const progress = this.#progress.get(progressKey(partition).pk)
+    return progress && { version: progress.version, value: copyOf(progress.value) }
+  }
+
+  async writeProgress(
+    partition: string,
+    readVersion: number,
+    value: StateValue,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    demandTime(signal)
+    const checked = checkedProgress(partition, value, this.#options)
+    const { pk } = progressKey(partition)
+    if ((this.#progress.get(pk)?.version ?? 0) !== readVersion) return false
+    this.#progress.set(pk, { version: readVersion + 1, value: checked })
+    return true
+  }
+
+  async readKeys(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, KeyItem>> {
+    demandTime(signal)
+    const items = new Map<string, KeyItem>()
+    for (const key of keys) {
+      const item = this.#keyItem(key, keyItemKey(key))
+      if (item !== undefined) items.set(key, copyOfItem(item))
+    }
+    return items
+  }
+
+  async readEntries(names: readonly EntryName[], signal: AbortSignal): Promise<readonly (EntryItem | undefined)[]> {
+    demandTime(signal)
+    return names.map((name) => {
+      const item = this.#entryItem(name, entryKey(name))
+      return item && copyOfEntry(item)
+    })
+  }
+
+  async listEntries(key: string, state: string, signal: AbortSignal): Promise<ReadonlyMap<string, EntryItem>> {
+    demandTime(signal)
+    const prefix = entryPrefix(state)
+    const entries = this.#partitions.get(keyItemKey(key).pk)?.entries ?? new Map()
+    const names = [...entries].filter(([sk]) => sk.startsWith(prefix)).map(([, { name }]) => name as EntryName)
+    const list = new Map<string, EntryItem>()
+    for (const name of names.sort((a, b) => compareUtf8(a.entry, b.entry))) {
+      const item = this.#entryItem(name, entryKey(name))
+      if (item?.value !== undefined) list.set(name.entry, copyOfEntry(item))
+    }
+    return list
+  }
+
+  async commit(write: KeyCommit, signal: AbortSignal): Promise<CommitOutcome> {
+    demandTime(signal)
+    const { key, readPosition, item, entries } = checkedCommit(write, this.#options)
+    const tableKey = keyItemKey(key)
+    const found = this.#keyItem(key, tableKey)
+    if (found?.position !== readPosition) return { status: 'conflict', found: found && copyOfItem(found) }
+
+    const partition = this.#partitions.get(tableKey.pk) ?? { item: undefined, entries: new Map() }
+    this.#partitions.set(tableKey.pk, partition)
+    partition.item = item
+    for (const { state, entry, value, expiresAtSeconds } of entries) {
+      const name = { key, state, entry }
+      partition.entries.set(entryKey(name).sk, { name, item: { position: item.position, value, expiresAtSeconds } })
+    }
+    return { status: 'committed' }
+  }
+
+  #keyItem(key: string, { pk }: TableKey): KeyItem | undefined {
+    const partition = this.#partitions.get(pk)
+    if (partition?.item !== undefined && this.#taken(partition.item, { key })) partition.item = undefined
+    return partition?.item
+  }
+
+  #entryItem(name: EntryName, { pk, sk }: TableKey): EntryItem | undefined {
+    const entries = this.#partitions.get(pk)?.entries
+    const item = entries?.get(sk)?.item
+    if (item !== undefined && this.#taken(item, name)) entries?.delete(sk)
+    return entries?.get(sk)?.item
+  }
+
+  #taken({ expiresAtSeconds }: { readonly expiresAtSeconds?: number | undefined }, item: ExpiredItem): boolean {
+    const { clock, ttlTakes = () => true } = this.#options
+    return expiresAtSeconds !== undefined && expiresAtSeconds * 1_000 <= clock.nowMs() && ttlTakes(item)
+  }
+}

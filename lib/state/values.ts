@@ -1,0 +1,185 @@
+/**
+ * Which values a state may hold: those that the table returns unchanged.
+ *
+ * 1. `checkValue` refuses, by path, whatever would come back as something else or not at all.
+ * 2. What it returns is a copy that is exactly what a later read returns: a step sees the same whether its state was
+ *    written a moment ago or loaded from the table. So properties stand in the order of their names (the table keeps
+ *    none), -0 is 0, and bytes of any kind are a Uint8Array.
+ * 3. A number comes back as a number and a bigint as a bigint.
+ *
+ * @see https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+ */
+import { TerminalError } from '../core/errors.ts'
+import type { StateValue } from './state-store.ts'
+
+/** DynamoDB has 32 levels: the map of states is the outermost, and what the innermost list or map holds the last. */
+export const deepestNesting = 30
+const mostDigits = 38
+const smallestMagnitude = 1e-130
+const largestMagnitude = 9.99e125
+/** Zeros behind the digits included. */
+const longestInteger = 125
+
+const remedies: ReadonlyMap<string, string> = new Map([
+  ['undefined', 'leave it out or use null'],
+  ['Date', 'keep its milliseconds, a number'],
+  ['Map', 'keep an object or a list of pairs, or use a map state'],
+  ['Set', 'keep a list'],
+  ['ArrayBuffer', 'keep a Uint8Array'],
+])
+
+/**
+ * A deep copy of the value as the table returns it. Throws a {@link TerminalError} (code `unsupported-value`) that names
+ * the path of whatever the table cannot return unchanged.
+ *
+ * @example
+ * checkValue({ seats: 2n, day: '2026-01-01' }, 'flight') // { day: '2026-01-01', seats: 2n }
+ * checkValue({ first: new Date(0) }, 'flight')           // throws: flight.first is a Date ...
+ */
+export function checkValue(value: unknown, path: string): StateValue {
+  // Most states are numbers and short texts: those need no walk.
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return value + 0
+  return new CheckedCopy(path).of(value)
+}
+
+class CheckedCopy {
+  readonly #root: string
+  /** Names and indexes on the way to the value that is looked at. */
+  readonly #path: (string | number)[] = []
+
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  of(value: unknown): StateValue {
+    switch (typeof value) {
+      case 'string':
+        return this.#text(value)
+      case 'number':
+        return this.#number(value)
+      case 'bigint':
+        return this.#integer(value)
+      case 'boolean':
+        return value
+      case 'object':
+        return value === null ? null : this.#object(value)
+      default:
+        return this.#refuse(
+          typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`,
+          remedies.get(typeof value),
+        )
+    }
+  }
+
+  #text(text: string): string {
+    if (!text.isWellFormed()) this.#refuse('text with half a surrogate pair', 'keep its bytes')
+    return text
+  }
+
+  #number(value: number): number {
+    const magnitude = Math.abs(value)
+    if (!(magnitude <= largestMagnitude)) this.#refuse(String(value), 'use null or text')
+    if (magnitude !== 0 && magnitude < smallestMagnitude) this.#refuse(String(value), 'use 0 or text')
+    return value + 0
+  }
+
+  #integer(value: bigint): bigint {
+    const text = value.toString()
+    const digits = text.replace('-', '').replace(/0+$/, '').length
+    if (digits > mostDigits) this.#refuse(`an integer of ${digits} digits`, `keep text beyond ${mostDigits} digits`)
+    if (text.length > longestInteger) this.#refuse(`an integer of ${text.length} digits`, 'keep text')
+    return value
+  }
+
+  #object(value: object): StateValue {
+    if (isBytes(value)) return new Uint8Array(value)
+    const isList = Array.isArray(value)
+    if (prototypesOf(value) > (isList ? 2 : 1)) this.#refuseInstance(value)
+    if (this.#path.length >= deepestNesting) {
+      this.#refuse(`nested more than ${deepestNesting} levels deep or contains itself`)
+    }
+    if (Object.getOwnPropertySymbols(value).length > 0) this.#refuse('an object with a symbol as a name')
+    return isList ? this.#list(value) : this.#map(value as Readonly<Record<string, unknown>>)
+  }
+
+  #list(list: readonly unknown[]): StateValue {
+    const copy: StateValue[] = []
+    // A hole reads as undefined, so it is refused by its index.
+    for (let i = 0; i < list.length; i += 1) copy.push(this.#inside(i, list[i]))
+    if (Object.keys(list).length > list.length) this.#refuse('a list with names beside its elements', 'keep an object')
+    return copy
+  }
+
+  #map(map: Readonly<Record<string, unknown>>): StateValue {
+    const copy: Record<string, StateValue> = {}
+    for (const name of Object.keys(map).sort()) {
+      if (name === '' || name === '__proto__') this.#refuse(`an object with the name ${JSON.stringify(name)}`)
+      this.#text(name)
+      copy[name] = this.#inside(name, map[name])
+    }
+    return copy
+  }
+
+  #inside(name: string | number, value: unknown): StateValue {
+    this.#path.push(name)
+    const copy = this.of(value)
+    this.#path.pop()
+    return copy
+  }
+
+  #refuseInstance(value: object): never {
+    const name = value.constructor?.name || 'nameless class'
+    this.#refuse(`a ${name}`, remedies.get(name) ?? 'keep plain objects, without methods')
+  }
+
+  #refuse(what: string, remedy?: string): never {
+    const path = this.#path.map((name) => (typeof name === 'number' ? `[${name}]` : `.${name}`)).join('')
+    throw new TerminalError(
+      `${this.#root}${path} is ${what}, which the table cannot return unchanged${remedy ? `: ${remedy}` : ''}`,
+      { code: 'unsupported-value' },
+    )
+  }
+}
+
+/** True in every realm, as in jest's sandbox; a Buffer counts. */
+function isBytes(value: object): value is Uint8Array {
+  return ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]'
+}
+
+/** How many prototypes are above the value: none or one for a plain object, two for a list, more for instances. */
+function prototypesOf(value: object): number {
+  let count = 0
+  let prototype: object | null = Object.getPrototypeOf(value)
+  for (; prototype !== null; prototype = Object.getPrototypeOf(prototype)) count += 1
+  return count
+}
+
+/**
+ * What DynamoDB counts for a value that was checked, in bytes: exact, but for numbers, which it overstates a little.
+ *
+ * @see https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+ */
+export function sizeOf(value: StateValue): number {
+  switch (typeof value) {
+    case 'string':
+      return Buffer.byteLength(value)
+    case 'number':
+    case 'bigint':
+      // One byte per two digits, one for the exponent, one for the sign, one where the pairs are not aligned.
+      return Math.min(21, Math.ceil(String(value).length / 2) + 2)
+    case 'boolean':
+      return 1
+    default:
+      return value === null ? 1 : sizeOfObject(value)
+  }
+}
+
+function sizeOfObject(value: object): number {
+  if (isBytes(value)) return value.byteLength
+  if (Array.isArray(value)) {
+    return value.reduce<number>((sum, element: StateValue) => sum + 1 + sizeOf(element), 3)
+  }
+  let bytes = 3
+  for (const [name, element] of Object.entries(value)) bytes += 1 + Buffer.byteLength(name) + sizeOf(element)
+  return bytes
+}

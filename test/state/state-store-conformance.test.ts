@@ -1,0 +1,354 @@
+import { MemoryStateStore } from '../../lib/state/memory-store.ts'
+import type { EntryItem, KeyItem, StateStore, StateValue } from '../../lib/state/state-store.ts'
+import { type StateStoreUnderTest, stateStoreConformance } from '../../lib/testing/state-store-conformance.ts'
+import { VirtualClock } from '../../lib/testing/virtual-clock.ts'
+import { StateTable } from '../aws/state-table.ts'
+import { changedStore } from './changed-store.ts'
+
+const newStore = () => new MemoryStateStore({ stage: 'by-hotel', clock: new VirtualClock() })
+
+/** Loses an answer on demand, as the simulator does. */
+function losingAnswers(store: StateStore): StateStoreUnderTest {
+  let losing = false
+  const answered = <T>(answer: T): T => {
+    if (!losing) return answer
+    losing = false
+    throw new Error('the answer was lost')
+  }
+  return {
+    store: changedStore(store, {
+      commit: async (...args) => answered(await store.commit(...args)),
+      writeProgress: async (...args) => answered(await store.writeProgress(...args)),
+    }),
+    loseNextAnswer: () => {
+      losing = true
+    },
+  }
+}
+
+function tableWorld(): StateStoreUnderTest {
+  const table = new StateTable()
+  return { store: table.store(), loseNextAnswer: () => table.loseNextAnswer() }
+}
+
+describe.each([
+  ['the memory store', () => losingAnswers(newStore())],
+  ['the DynamoDB store on the model', tableWorld],
+])('%s keeps every rule', (name, make) => {
+  for (const check of stateStoreConformance(name, { make: async () => make() })) test(check.name, () => check.run())
+})
+
+type Change = (store: StateStore) => Partial<StateStore>
+
+/** What a store that keeps values as JSON gives back. */
+const throughJson = (item: KeyItem): KeyItem => ({
+  ...item,
+  states: JSON.parse(JSON.stringify(item.states, (_, value) => (typeof value === 'bigint' ? Number(value) : value))),
+})
+
+const mapped = <T>(map: ReadonlyMap<string, T>, change: (value: T) => T): ReadonlyMap<string, T> =>
+  new Map([...map].map(([key, value]) => [key, change(value)]))
+
+const reversed = (value: StateValue): StateValue =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)
+    ? Object.fromEntries(
+        Object.entries(value)
+          .reverse()
+          .map(([name, inner]) => [name, reversed(inner)]),
+      )
+    : value
+
+const broken: [what: string, rule: RegExp, Change][] = [
+  [
+    'reads a hundred keys at most',
+    /rule 1: of 153 keys/,
+    (store) => ({ readKeys: (keys, signal) => store.readKeys(keys.slice(0, 100), signal) }),
+  ],
+  [
+    'reads entries in an order of its own',
+    /rule 1: entries in the order/,
+    (store) => ({ readEntries: async (...args) => [...(await store.readEntries(...args))].reverse() }),
+  ],
+  [
+    'reads what was there before',
+    /rule [12]: /,
+    (store) => {
+      const before = new Map<string, ReadonlyMap<string, KeyItem>>()
+      return {
+        async readKeys(keys, signal) {
+          const now = await store.readKeys(keys, signal)
+          const stale = before.get(keys.join()) ?? now
+          before.set(keys.join(), now)
+          return stale
+        },
+      }
+    },
+  ],
+  [
+    'commits without a condition',
+    /rule 2: /,
+    (store) => ({
+      async commit(write, signal) {
+        const found = (await store.readKeys([write.key], signal)).get(write.key)
+        return store.commit({ ...write, readPosition: found?.position }, signal)
+      },
+    }),
+  ],
+  [
+    'commits wherever the position is not behind',
+    /rule 2: a commit on a later position/,
+    (store) => ({
+      async commit(write, signal) {
+        const found = (await store.readKeys([write.key], signal)).get(write.key)
+        const ahead = found !== undefined && (write.readPosition ?? -1) > found.position
+        return store.commit(ahead ? { ...write, readPosition: found.position } : write, signal)
+      },
+    }),
+  ],
+  [
+    'does not say who won',
+    /rule 2: /,
+    (store) => ({
+      async commit(...args) {
+        const outcome = await store.commit(...args)
+        return outcome.status === 'conflict' ? { status: 'conflict', found: undefined } : outcome
+      },
+    }),
+  ],
+  [
+    'writes entries although the commit lost',
+    /rule 2: the entries after a lost commit/,
+    (store) => {
+      const torn = new Map<string, EntryItem>()
+      return {
+        async commit(write, signal) {
+          const outcome = await store.commit(write, signal)
+          for (const { entry, value } of write.entries) {
+            if (outcome.status === 'conflict') torn.set(entry, { position: write.item.position, value })
+          }
+          return outcome
+        },
+        readEntries: async (names, signal) =>
+          (await store.readEntries(names, signal)).map((item, i) => torn.get(names[i]?.entry ?? '') ?? item),
+      }
+    },
+  ],
+  [
+    'forgets a removed entry',
+    /rule 2: value and position of a removed entry/,
+    (store) => ({
+      readEntries: async (...args) =>
+        (await store.readEntries(...args)).map((item) => (item?.value === undefined ? undefined : item)),
+    }),
+  ],
+  [
+    'lists tombstones',
+    /rule 2: the list/,
+    (store) => {
+      const removed = new Map<string, EntryItem>()
+      return {
+        async commit(write, signal) {
+          for (const { entry, value } of write.entries) {
+            if (value === undefined) removed.set(entry, { position: write.item.position, value })
+          }
+          return store.commit(write, signal)
+        },
+        listEntries: async (...args) => new Map([...(await store.listEntries(...args)), ...removed]),
+      }
+    },
+  ],
+  [
+    'lets two first commits through',
+    /rule 2: of eight commits/,
+    (store) => {
+      const racing = new Set<string>()
+      return {
+        async commit(write, signal) {
+          const place = `${write.key}@${write.readPosition}`
+          if (racing.has(place) && racing.size > 0 && write.item.position < 10) return { status: 'committed' }
+          racing.add(place)
+          const outcome = await store.commit(write, signal)
+          queueMicrotask(() => racing.delete(place))
+          return outcome
+        },
+      }
+    },
+  ],
+  [
+    'writes progress without a condition',
+    /rule 3: a write on progress/,
+    (store) => ({
+      writeProgress: async (partition, _, value, signal) =>
+        store.writeProgress(partition, (await store.readProgress(partition, signal))?.version ?? 0, value, signal),
+    }),
+  ],
+  [
+    'keeps one progress for all partitions',
+    /rule 3: the progress of another partition/,
+    (store) => ({
+      readProgress: (_, signal) => store.readProgress('p', signal),
+      writeProgress: (_, version, value, signal) => store.writeProgress('p', version, value, signal),
+    }),
+  ],
+  [
+    'keeps JSON',
+    /rule 5: what is read of states/,
+    (store) => ({ readKeys: async (...args) => mapped(await store.readKeys(...args), throughJson) }),
+  ],
+  [
+    'gives names in an order of its own',
+    /rule 5: names come in the order/,
+    (store) => ({
+      readKeys: async (...args) =>
+        mapped(await store.readKeys(...args), (item) => ({ ...item, states: reversed(item.states) as never })),
+    }),
+  ],
+  [
+    'shares what it read with the caller',
+    /rule 5: the item, after the value that was read before/,
+    (store) => {
+      let shared: ReadonlyMap<string, KeyItem> | undefined
+      return {
+        commit(...args) {
+          shared = undefined
+          return store.commit(...args)
+        },
+        async readKeys(keys, signal) {
+          if (keys.length !== 1) return store.readKeys(keys, signal)
+          shared ??= await store.readKeys(keys, signal)
+          return shared
+        },
+      }
+    },
+  ],
+  [
+    'writes what it cannot keep',
+    /rule 5: the state .* was not refused/,
+    (store) => ({
+      commit: (write, signal) =>
+        store.commit(write, signal).catch((error: Error) => {
+          if (error.name !== 'TerminalError') throw error
+          return { status: 'committed' }
+        }),
+    }),
+  ],
+  [
+    'joins key and entry by a separator',
+    /rule 5: the entries of the key/,
+    (store) => {
+      const joined = (key: string, state: string, entry: string) => ({
+        key: 'all',
+        state: 's',
+        entry: `${key}#${state}#${entry}`,
+      })
+      let position = 0
+      return {
+        async commit(write, signal) {
+          for (const { state, entry, value } of write.entries) {
+            const entries = [{ ...joined(write.key, state, entry), value }]
+            const item = { position: position + 1, states: {}, expiresAtSeconds: undefined }
+            await store.commit({ key: 'all', readPosition: position || undefined, item, entries }, signal)
+            position += 1
+          }
+          return store.commit({ ...write, entries: [] }, signal)
+        },
+        async listEntries(key, state, signal) {
+          const prefix = `${key}#${state}#`
+          const all = await store.listEntries('all', 's', signal)
+          const own = [...all].filter(([name]) => name.startsWith(prefix))
+          return new Map(own.map(([name, item]) => [name.slice(prefix.length), item]))
+        },
+      }
+    },
+  ],
+  [
+    'lists entries in the order of UTF-16',
+    /rule 5: the names of the entries/,
+    (store) => ({
+      listEntries: async (...args) => {
+        const list = [...(await store.listEntries(...args))]
+        return new Map(list.sort(([a], [b]) => (a < b ? -1 : 1)))
+      },
+    }),
+  ],
+  [
+    'hides expired items from reads, but not from conditions',
+    /rule 2: a commit at the position that was read/,
+    () => {
+      const store = new MemoryStateStore({ stage: 's', clock: new VirtualClock(), ttlTakes: () => false })
+      return {
+        commit: (...args) => store.commit(...args),
+        async readKeys(...args) {
+          const items = await store.readKeys(...args)
+          return new Map([...items].filter(([, { expiresAtSeconds }]) => expiresAtSeconds !== 1))
+        },
+      }
+    },
+  ],
+  [
+    'loses the expiry of entries',
+    /rule 6: the expiry of an entry/,
+    (store) => ({
+      commit: ({ entries, ...write }, signal) =>
+        store.commit(
+          { ...write, entries: entries.map((entry) => ({ ...entry, expiresAtSeconds: undefined })) },
+          signal,
+        ),
+    }),
+  ],
+  [
+    'goes on after the abort',
+    /rule 7: commit went on/,
+    (store) => ({ commit: (write) => store.commit(write, new AbortController().signal) }),
+  ],
+]
+
+async function failuresOf(make: () => StateStoreUnderTest): Promise<unknown[]> {
+  const failures: unknown[] = []
+  for (const check of stateStoreConformance('broken', { make: async () => make() })) {
+    await check.run().catch((error: unknown) => failures.push(error))
+  }
+  return failures
+}
+
+const brokenRule = (rule: RegExp) =>
+  expect.objectContaining({ code: 'state-store-conformance', message: expect.stringMatching(rule) })
+
+describe('a store that breaks a rule is caught:', () => {
+  test.each(broken)('one that %s', async (_, rule, change) => {
+    const failures = await failuresOf(() => {
+      const store = newStore()
+      return losingAnswers(changedStore(store, change(store)))
+    })
+    expect(failures).toContainEqual(brokenRule(rule))
+  })
+
+  test('one that answers although the answer was lost', async () => {
+    const failures = await failuresOf(() => ({ store: newStore(), loseNextAnswer: () => undefined }))
+    expect(failures).toEqual([brokenRule(/rule 4: .*answered all the same/)])
+  })
+
+  test('one that loses a write whose answer it lost', async () => {
+    const failures = await failuresOf(() => {
+      const store = newStore()
+      let losing = false
+      const commit: StateStore['commit'] = async (...args) => {
+        if (!losing) return store.commit(...args)
+        losing = false
+        throw new Error('nothing happened')
+      }
+      const loseNextAnswer = (): void => {
+        losing = true
+      }
+      return { store: changedStore(store, { commit }), loseNextAnswer }
+    })
+    expect(failures).toEqual([brokenRule(/rule 4: the item whose answer was lost/)])
+  })
+
+  test('one that cannot lose an answer, unless it says so', async () => {
+    const make = async () => ({ store: newStore() })
+    const checks = stateStoreConformance('plain', { make })
+    await expect(checks.at(-1)?.run()).rejects.toThrow('lostAnswers: false')
+    expect(stateStoreConformance('plain', { make, lostAnswers: false })).toHaveLength(checks.length - 1)
+  })
+})
