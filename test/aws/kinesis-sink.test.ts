@@ -163,7 +163,11 @@ describe('deliver', () => {
     expect(stream.requests).toHaveLength(1)
     expect(outcomes[0]).toMatchObject({ error: { code: 'sink-misconfigured', cause: error } })
     expect(ports.lines).toMatchObject([
-      { level: 'error', message: expect.stringMatching(/^stream "out" cannot be written to \(.*permissions/) },
+      {
+        level: 'error',
+        message: 'stream "out" cannot be written to: check its name, settings and permissions',
+        fields: { error: error.name },
+      },
     ])
   })
 
