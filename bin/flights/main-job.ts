@@ -7,7 +7,7 @@ import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
 import { type LocalApplication, startLocalApplication } from '../../lib/local/local-application.ts'
 import { grouped, type RunDisplay } from '../../lib/local/run-display.ts'
 import { batchScan } from './batch-scan.ts'
-import { type AirportRow, type FlightRow, readAirports, readFlights } from './data-set.ts'
+import { type AirportRow, checkAirports, type FlightRow, readAirports, readFlights } from './data-set.ts'
 import { type InputRecord, inputRecords } from './input.ts'
 import { commandFor, type StartOptions, usageCode } from './options.ts'
 import { processInput, type Session, until } from './processing.ts'
@@ -59,6 +59,7 @@ export async function runMainJob(
   const data = options.data ?? join(places.root, 'node_modules/vega-datasets/data')
   const selection = settings.limit === undefined ? { before: firstWeekEnds } : { rows: settings.limit }
   const [flights, airports] = await Promise.all([readFlights(data, selection), readAirports(data)])
+  await checkAirports(airports, data, join(places.root, 'functions/flights/airports.json'))
   const input = inputRecords(flights, settings.corrupt)
   const fresh = options.fresh || isOther
   const job = { options, places, settings, progressFile, earlier, fresh, flights, airports, input, display, signal }
@@ -113,7 +114,7 @@ async function withApplication(job: Job): Promise<number> {
   })
   try {
     if (job.earlier !== undefined && job.earlier.sent > 0 && app.streamOf('flights').isNew) throw streamLost(job)
-    const session = await processInput({ ...job, speed: options.speed }, app)
+    const session = await processInput({ ...job, outcomes: reader.outcomes, speed: options.speed }, app)
     if (session !== undefined) return await report(job, app, reader, session)
     await app.halt()
     const haltedAtMs = systemClock.nowMs()

@@ -61,12 +61,28 @@ export function parseOptions(args: readonly string[]): StartOptions {
 
 function parsed(args: readonly string[]) {
   try {
-    return parseArgs({ args: [...args], options: flags, allowPositionals: false }).values
+    return parseArgs({ args: withValues(args), options: flags, allowPositionals: false }).values
   } catch (error) {
+    if (error instanceof ConfigurationError) throw error
     const [sentence] = describeError(error).message.split(/\. |\n/)
     throw usage(`${sentence}.`)
   }
 }
+
+/** Joins a value that begins with a dash to its flag, as `--limit -1`: its own check says then what is wrong with it. */
+function withValues(args: readonly string[]): string[] {
+  const joined: string[] = []
+  for (const arg of args) {
+    const flag = joined.at(-1) ?? ''
+    if (!arg.startsWith('-') || !takesValue(flag)) joined.push(arg)
+    else if (arg.startsWith('--')) throw usage(`${flag} has no value: ${arg} follows it.`)
+    else joined.splice(-1, 1, `${flag}=${arg}`)
+  }
+  return joined
+}
+
+const takesValue = (arg: string): boolean =>
+  Object.entries(flags).some(([name, { type }]) => type === 'string' && arg === `--${name}`)
 
 function integer(flag: string, text: string, least: number, most: number): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN

@@ -6,6 +6,13 @@
 export type OutcomeKind = 'clean' | 'rejected' | 'dead letter'
 export const outcomeKinds: readonly OutcomeKind[] = ['clean', 'rejected', 'dead letter']
 
+/** The kinds as people read them. */
+export const outcomeLabels: Readonly<Record<OutcomeKind, string>> = {
+  clean: 'clean',
+  rejected: 'rejected',
+  'dead letter': 'dead letters',
+}
+
 export interface Outcome {
   readonly kind: OutcomeKind
   /** The flight; for a dead letter the original payload in base64, since a record that cannot be read has no other name. */

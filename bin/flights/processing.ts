@@ -1,8 +1,9 @@
 /** Sends what is left of the input and watches until all of it is processed and its outputs are read back. */
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import type { LocalApplication, LocalStatus } from '../../lib/local/local-application.ts'
-import { type RunDisplay, type RunView, shardViews } from '../../lib/local/run-display.ts'
+import { type RunDisplay, type RunView, shardViews, stageTroubles } from '../../lib/local/run-display.ts'
 import type { InputRecord } from './input.ts'
+import { type Outcomes, outcomeKinds, outcomeLabels } from './outcomes.ts'
 import { type ReplayProgress, type RunSettings, replay, writeProgress } from './replay.ts'
 
 export interface ProcessingParts {
@@ -12,6 +13,8 @@ export interface ProcessingParts {
   /** The run that this one goes on with. */
   readonly earlier: ReplayProgress | undefined
   readonly speed: number | 'max'
+  /** What is read back from the output streams, as it comes. */
+  readonly outcomes: Outcomes
   readonly display: RunDisplay
   readonly signal: AbortSignal
 }
@@ -27,16 +30,17 @@ const tickMs = 50
 
 /** Resolves with the session, or with undefined where the signal ended it. Rejects where the stream refuses the input. */
 export async function processInput(parts: ProcessingParts, app: LocalApplication): Promise<Session | undefined> {
-  const { display, input, settings, progressFile, earlier, signal } = parts
+  const { display, input, settings, progressFile, earlier, outcomes, signal } = parts
   // What earlier runs put out is read first, so that the counts go on from there.
   const readSinceMs = systemClock.nowMs()
   await until(() => app.hasReadOutputs(readSinceMs), signal)
   if (signal.aborted) return undefined
-  const outputsBefore = outputCount(app)
+  const taken = takenCounter(app, outcomes)
   let sent = earlier?.sent ?? 0
   if (!earlier?.finished) await writeProgress(progressFile, { settings, sent, finished: false })
   const meter = new RateMeter()
-  const show = () => display.show(() => viewOf(app, { sent, total: input.length, outputsBefore, meter }))
+  const view = () => viewOf(app, { sent, total: input.length, taken: taken(sent), outcomes, meter })
+  const show = () => display.show(view)
   const startedAtMs = systemClock.nowMs()
   await app.run()
   const onSent = (count: number) => {
@@ -51,7 +55,7 @@ export async function processInput(parts: ProcessingParts, app: LocalApplication
   const session = { records: recordsDone(app), startedAtMs, endedAtMs }
   await until(() => app.hasReadOutputs(endedAtMs), signal, show)
   if (signal.aborted) return undefined
-  display.show(() => viewOf(app, { sent, total: input.length, outputsBefore, meter }), 'now')
+  display.show(view, 'now')
   display.keep()
   return session
 }
@@ -80,10 +84,7 @@ async function whileShowing(work: Promise<unknown>, show: () => void): Promise<v
   }
 }
 
-const outputCount = (app: LocalApplication): number =>
-  app.status().outputs.reduce((sum, { records }) => sum + records, 0)
-
-const recordsDone = (app: LocalApplication): number =>
+const recordsDone = (app: Pick<LocalApplication, 'status'>): number =>
   app
     .status()
     .stages.flatMap((stage) => [...stage.recordsDone.values()])
@@ -95,26 +96,38 @@ const recordsUnderWay = ({ stages }: LocalStatus): number =>
     .flatMap(({ mapping }) => mapping.shards)
     .reduce((sum, { unfinished, lanes }) => sum + unfinished - lanes.reduce((all, { waiting }) => all + waiting, 0), 0)
 
-interface Sent {
+/**
+ * Counts the records that the function has taken, each once, of so many that were sent. Each has one outcome, so those of
+ * earlier runs say how many these had taken. After a crash the function takes some of them again: what comes out once more
+ * is taken off, and until it has come out the count is held at what was sent.
+ */
+export function takenCounter(
+  app: Pick<LocalApplication, 'status'>,
+  outcomes: Pick<Outcomes, 'total' | 'repeats'>,
+): (sent: number) => number {
+  const before = outcomes.total + outcomes.repeats
+  return (sent) => Math.min(sent, before + recordsDone(app) + recordsUnderWay(app.status()) - outcomes.repeats)
+}
+
+interface Moment {
   readonly sent: number
   readonly total: number
-  /** Each record has one output, so the outputs of earlier runs say how many they had processed. */
-  readonly outputsBefore: number
+  readonly taken: number
+  readonly outcomes: Outcomes
   readonly meter: RateMeter
 }
 
-const shownNames: Readonly<Record<string, string>> = { 'flights-clean': 'clean', 'flights-rejected': 'rejected' }
-
-function viewOf(app: LocalApplication, { sent, total, outputsBefore, meter }: Sent): RunView {
+function viewOf(app: LocalApplication, { sent, total, taken, outcomes, meter }: Moment): RunView {
   const status = app.status()
-  const done = recordsDone(app)
   return {
     sent,
     total,
-    taken: outputsBefore + done + recordsUnderWay(status),
-    recordsPerSecond: meter.rate(done),
-    outputs: status.outputs.map(({ name, records }) => ({ name: shownNames[name] ?? name, records })),
+    taken,
+    repeats: outcomes.repeats,
+    recordsPerSecond: meter.rate(recordsDone(app)),
+    outputs: outcomeKinds.map((kind) => ({ name: outcomeLabels[kind], records: outcomes.of(kind).size })),
     shards: shardViews(status),
+    troubles: stageTroubles(status),
   }
 }
 

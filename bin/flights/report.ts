@@ -1,6 +1,6 @@
 /** Compares what the output streams hold with what the batch scan says, for people and as figures. */
 import { grouped, table } from '../../lib/local/run-display.ts'
-import { type Outcome, type OutcomeKind, type Outcomes, outcomeKinds } from './outcomes.ts'
+import { type Outcome, type Outcomes, outcomeKinds, outcomeLabels } from './outcomes.ts'
 import type { Example } from './read-outputs.ts'
 
 export interface Comparison {
@@ -16,12 +16,6 @@ export interface Comparison {
   readonly isEqual: boolean
 }
 
-const labels: Readonly<Record<OutcomeKind, string>> = {
-  clean: 'clean',
-  rejected: 'rejected',
-  'dead letter': 'dead letters',
-}
-
 /** Compares outcome by outcome, not only the counts. */
 export function compare(found: Outcomes, expected: Outcomes): Comparison {
   const rows: Comparison['rows'][number][] = [
@@ -29,7 +23,7 @@ export function compare(found: Outcomes, expected: Outcomes): Comparison {
   ]
   const differences = found.contradictions.map((outcome) => `${nameOf(outcome)} came twice with different content`)
   for (const kind of outcomeKinds) {
-    rows.push({ label: labels[kind], depth: 0, found: found.of(kind).size, expected: expected.of(kind).size })
+    rows.push({ label: outcomeLabels[kind], depth: 0, found: found.of(kind).size, expected: expected.of(kind).size })
     const [foundBy, expectedBy] = [found.countsByReason(kind), expected.countsByReason(kind)]
     for (const reason of [...new Set([...foundBy.keys(), ...expectedBy.keys()])].sort()) {
       if (reason === '') continue

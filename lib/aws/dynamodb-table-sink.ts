@@ -6,6 +6,9 @@
  *    delivered; it may have been our own write whose answer was lost.
  * 2. Updates of one row are never in flight together; those of different rows are.
  * 3. An attribute that is undefined is removed; one that the output does not mention is left as it is.
+ * 4. The table's partition key is what the sink's key function says. Where the sink declares none, it is the row's own
+ *    attribute of that name. An output for which the two differ is refused, because either choice would lose rows.
+ * 5. What the table could never take of a row fails that row alone, not the batch; nothing is converted to fit.
  */
 import {
   type AttributeValue,
@@ -15,6 +18,7 @@ import {
 } from '@aws-sdk/client-dynamodb'
 import { TerminalError } from '../core/errors.ts'
 import type { RecordInfo } from '../core/record.ts'
+import type { KeyType } from '../plan/stage-bindings.ts'
 import { delivered, type Output, type Sink } from '../runtime/sink.ts'
 import { attributeBytes, attributeValue, checkAttributeName, isPlainObject } from './attribute-values.ts'
 import { errorOf } from './aws-failure.ts'
@@ -29,10 +33,17 @@ export interface DynamoDBTableSinkOptions extends DeliveryPorts {
   /** A `DynamoDBClient`, such as {@link createDynamoDBClient} makes: without retries of its own. */
   readonly client: DynamoDBPort
   readonly tableName: string
-  /** The attribute that is the table's partition key: of the row, else it takes what the sink's key function says. */
+  /**
+   * The attribute that is the table's partition key. It takes what the sink's key function says, as text; the row may
+   * leave the attribute out or have it with that value. Without a key function it is the row's own.
+   */
   readonly partitionKey: string
+  /** The type of that attribute. @default not checked here: the table then takes a value of another type for a wrong setting */
+  readonly partitionKeyType?: KeyType
   /** The attribute of the row that is the table's sort key. @default none */
   readonly sortKey?: string
+  /** As `partitionKeyType`. */
+  readonly sortKeyType?: KeyType
   /** Updates in flight at a time, 1 to 50. @default 16 */
   readonly parallelUpdates?: number
 }
@@ -49,6 +60,10 @@ const ownPrefix = 'millrace#'
 const rowLimitBytes = 400 * 1_024 - 8 * 1_024
 /** @see https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html#limits-expression-parameters */
 const expressionLimitBytes = 4_096
+/** @see https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html#limits-partition-sort-keys */
+const partitionKeyLimitBytes = 2_048
+const sortKeyLimitBytes = 1_024
+const keyTypeNames: Readonly<Record<KeyType, string>> = { S: 'text', N: 'a number', B: 'bytes' }
 
 /** Decimal text, made to sort as its number does: numbers of up to 56 digits are beyond what DynamoDB's N holds. */
 function sortable(digits: string): string {
@@ -73,12 +88,43 @@ function rowOf(value: unknown): Readonly<Record<string, unknown>> {
   })
 }
 
-function keyValue(name: string, value: unknown): AttributeValue {
+interface KeyAttribute {
+  readonly name: string
+  readonly type: KeyType | undefined
+  readonly limitBytes: number
+}
+
+function keyValue({ name, type, limitBytes }: KeyAttribute, value: unknown): AttributeValue {
   const key = value === undefined ? undefined : attributeValue(value, name)
-  if (key?.S || key?.N || key?.B?.byteLength) return key
+  if (!(key?.S || key?.N || key?.B?.byteLength)) {
+    throw new TerminalError(
+      `the output has no value for the key attribute "${name}": it needs text or bytes that are not empty, or a number`,
+      { code: 'missing-key' },
+    )
+  }
+  const bytes = attributeBytes(key)
+  if (bytes > limitBytes) {
+    throw new TerminalError(`the key attribute "${name}" has ${bytes} bytes: DynamoDB takes ${limitBytes} there`, {
+      code: 'invalid-key',
+    })
+  }
+  if (type !== undefined && key[type] === undefined) {
+    const found = keyTypeNames[key.S === undefined ? (key.N === undefined ? 'B' : 'N') : 'S']
+    throw new TerminalError(
+      `the key attribute "${name}" is ${found}, and the table has ${keyTypeNames[type]} there: nothing is converted`,
+      { code: 'invalid-key' },
+    )
+  }
+  return key
+}
+
+/** Invariant 4. */
+function partitionKeyOf(row: Readonly<Record<string, unknown>>, name: string, sinkKey: string | undefined): unknown {
+  const own = Object.hasOwn(row, name) ? row[name] : undefined
+  if (sinkKey === undefined || own === undefined || own === sinkKey) return sinkKey ?? own
   throw new TerminalError(
-    `the output has no value for the key attribute "${name}": it needs text or bytes that are not empty, or a number`,
-    { code: 'missing-key' },
+    `the row's attribute "${name}" is not what the sink's key function says, and both would be the table's partition key: leave the attribute out, make it the same text, or declare the sink without a key to take the attribute's value`,
+    { code: 'key-differs' },
   )
 }
 
@@ -124,13 +170,23 @@ function checkSize(bytes: number, expression: string): void {
   }
 }
 
-function prepareUpdate(output: Output, { tableName, partitionKey, sortKey }: DynamoDBTableSinkOptions): RowUpdate {
-  const row = rowOf(output.value)
-  const key: Record<string, AttributeValue> = {
-    [partitionKey]: keyValue(partitionKey, row[partitionKey] ?? output.key),
+function keyOf(
+  row: Readonly<Record<string, unknown>>,
+  sinkKey: string | undefined,
+  { partitionKey, partitionKeyType, sortKey, sortKeyType }: DynamoDBTableSinkOptions,
+): Record<string, AttributeValue> {
+  const partition = { name: partitionKey, type: partitionKeyType, limitBytes: partitionKeyLimitBytes }
+  const key = { [partitionKey]: keyValue(partition, partitionKeyOf(row, partitionKey, sinkKey)) }
+  if (sortKey !== undefined) {
+    const sort = { name: sortKey, type: sortKeyType, limitBytes: sortKeyLimitBytes }
+    key[sortKey] = keyValue(sort, Object.hasOwn(row, sortKey) ? row[sortKey] : undefined)
   }
-  if (sortKey !== undefined) key[sortKey] = keyValue(sortKey, row[sortKey])
+  return key
+}
 
+function prepareUpdate(output: Output, options: DynamoDBTableSinkOptions): RowUpdate {
+  const row = rowOf(output.value)
+  const key = keyOf(row, output.key, options)
   const { names, values, set, remove, bytes } = updateOf(row, (name) => Object.hasOwn(key, name))
   const { source, partition } = output.record
   set.push('#position=:position')
@@ -141,7 +197,7 @@ function prepareUpdate(output: Output, { tableName, partitionKey, sortKey }: Dyn
   return {
     row: JSON.stringify(Object.values(key).map(({ S, N, B }) => S ?? N ?? Buffer.from(B ?? []).toString('base64'))),
     input: {
-      TableName: tableName,
+      TableName: options.tableName,
       Key: key,
       UpdateExpression: expression,
       ConditionExpression: `${notTaken} OR ${older}`,
@@ -151,7 +207,19 @@ function prepareUpdate(output: Output, { tableName, partitionKey, sortKey }: Dyn
   }
 }
 
-const tooLarge = /item size/i
+/**
+ * What DynamoDB says of a row that it could never take. Other ValidationExceptions, such as one for key attributes that the
+ * table does not have, are of the settings: they would make a dead letter of every record.
+ */
+const refusals: readonly { readonly message: RegExp; readonly code: string; readonly remedy: string }[] = [
+  { message: /item size/i, code: 'oversize', remedy: 'keep less in one row' },
+  {
+    // Of the table's own key, or of an index's: both are attributes of the row.
+    message: /size of hashkey|size of all range keys|type mismatch for .*key|key attribute cannot contain an empty/i,
+    code: 'invalid-key',
+    remedy: 'give the key attributes of the table and of its indexes values that they take',
+  },
+]
 
 async function sendUpdate(client: DynamoDBPort, { input }: RowUpdate): Promise<readonly Answer[]> {
   try {
@@ -159,12 +227,14 @@ async function sendUpdate(client: DynamoDBPort, { input }: RowUpdate): Promise<r
   } catch (thrown) {
     const error = errorOf(thrown)
     if (error.name === 'ConditionalCheckFailedException') return [delivered]
-    if (error.name !== 'ValidationException' || !tooLarge.test(error.message)) throw thrown
-    const oversize = new TerminalError(
-      `the row would be larger than the 400 KB of a table item: ${error.message}; keep less in one row`,
-      { code: 'oversize', cause: error },
-    )
-    return [{ status: 'rejected', error: oversize }]
+    const refusal = refusals.find(({ message }) => message.test(error.message))
+    if (error.name !== 'ValidationException' || refusal === undefined) throw thrown
+    const { code, remedy } = refusal
+    const terminal = new TerminalError(`the table takes no such row (${error.message}): ${remedy}`, {
+      code,
+      cause: error,
+    })
+    return [{ status: 'rejected', error: terminal }]
   }
   return [delivered]
 }
@@ -173,7 +243,9 @@ async function sendUpdate(client: DynamoDBPort, { input }: RowUpdate): Promise<r
  * A sink that keeps one table row per key, each output applied once however often it comes. The attributes of an output
  * are the columns of its row.
  *
- * Dead letters by code: `not-a-row`, `missing-key`, `unsupported-value`, `reserved-attribute`, `oversize`. Throttles are
+ * The partition key of a row is what the sink's key function says; without one, it is the row's own attribute.
+ *
+ * Dead letters by code: `not-a-row`, `missing-key`, `invalid-key`, `key-differs`, `unsupported-value`, `reserved-attribute`, `oversize`. Throttles are
  * retried until the deadline; a missing table or permission returns the records to their source.
  *
  * @example

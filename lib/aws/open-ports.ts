@@ -11,6 +11,7 @@ import {
   type DeadLetterBinding,
   type SinkBinding,
   type StageBindings,
+  type StreamPlace,
 } from '../plan/stage-bindings.ts'
 import type { DeadLetter } from '../runtime/dead-letter.ts'
 import type { EventSource, HandlerPorts } from '../runtime/ports.ts'
@@ -104,8 +105,7 @@ async function openSink(
     if (process.env.MILLRACE_ADAPTER_KINESIS_SINK === 'false') notBundled('Kinesis sinks')
     else {
       const [{ kinesisSink }, client] = await Promise.all([import('./kinesis-sink.ts'), kinesisClient(environment)])
-      const { streamName, ordering } = binding
-      return kinesisSink({ client, streamName, ordering, ...delivery }) as Sink
+      return kinesisSink({ client, ...placeOf(binding), ordering: binding.ordering, ...delivery }) as Sink
     }
   }
   if (process.env.MILLRACE_ADAPTER_DYNAMODB_SINK === 'false') notBundled('DynamoDB sinks')
@@ -115,16 +115,12 @@ async function openSink(
       import('./dynamodb-client.ts'),
     ])
     const client = createDynamoDBClient(endpointOf('DYNAMODB', environment))
-    const { tableName, partitionKey, sortKey } = binding
-    return dynamodbTableSink({
-      client,
-      tableName,
-      partitionKey,
-      ...(sortKey === undefined ? {} : { sortKey }),
-      ...delivery,
-    }) as Sink
+    return dynamodbTableSink({ ...binding, client, ...delivery }) as Sink
   }
 }
+
+const placeOf = (place: StreamPlace): StreamPlace =>
+  'streamArn' in place ? { streamArn: place.streamArn } : { streamName: place.streamName }
 
 async function kinesisClient(environment: Environment) {
   const { createKinesisClient } = await import('./kinesis-client.ts')
@@ -145,7 +141,7 @@ async function openDeadLetters(
     else {
       const { kinesisDeadLetters } = await import('./dead-letter-kinesis.ts')
       const client = await kinesisClient(environment)
-      return kinesisDeadLetters({ client, streamName: binding.streamName, ...options }) as Sink<DeadLetter>
+      return kinesisDeadLetters({ client, ...placeOf(binding), ...options }) as Sink<DeadLetter>
     }
   }
   if (binding.kind === 'sqs') {

@@ -3,6 +3,7 @@ import type { EventSourceMapping, EventSourceMappingOptions, IFunction } from 'a
 import type { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs'
 import type { Construct } from 'constructs'
 import type { SinkBinding, SourceBinding } from '../plan/stage-bindings.ts'
+import type { SinkDeclaration } from '../topology/graph.ts'
 import type { SinkHandle, SourceHandle } from '../topology/handles.ts'
 
 /** How a mapping reads, whatever it reads from. The construct makes it of the stage's settings. */
@@ -35,8 +36,8 @@ export interface SinkConnection {
   readonly type: 'sink'
   /** As {@link SourceConnection.resource}. @default the sink's own, shared with nothing */
   readonly resource?: string
-  /** What the function is told of it. */
-  bindingFor(name: string): SinkBinding
+  /** What the function is told of it. Throws a {@link ConfigurationError} where it cannot take what the topology declares. */
+  bindingFor(sink: SinkDeclaration): SinkBinding
   /** Grants the function what it needs to write, and no more. */
   connect(target: NodejsFunction): void
 }

@@ -25,6 +25,12 @@ const lockFiles = ['package-lock.json', 'pnpm-lock.yaml', 'yarn.lock', 'bun.lock
  * file, the lock file or esbuild is missing: without esbuild the CDK would try to bundle in Docker.
  */
 export function locateCode(entry: string): CodeLocation {
+  // In JavaScript, or where the path comes from a variable that is not set.
+  if (typeof entry !== 'string' || entry === '') {
+    throw new ConfigurationError(
+      `"entry" is ${JSON.stringify(entry)}: give StreamApplication the path of the file that exports the handler, relative to the folder in which the CDK app runs.`,
+    )
+  }
   const path = resolve(entry)
   if (!existsSync(path)) {
     throw new ConfigurationError(
@@ -38,7 +44,7 @@ export function locateCode(entry: string): CodeLocation {
     )
   }
   const projectRoot = dirname(depsLockFilePath)
-  if (!hasEsbuild(path)) {
+  if (!esbuildNextToCdk(path) && spawnSync('esbuild', ['--version']).status !== 0) {
     throw new ConfigurationError(
       `esbuild is not installed in ${projectRoot}, so the CDK would try to bundle in Docker: run \`npm install --save-dev esbuild\`.`,
     )
@@ -52,17 +58,49 @@ function lockFileAbove(folder: string): string | undefined {
   return found ?? (parent === folder ? undefined : lockFileAbove(parent))
 }
 
-/** Looks where the CDK looks: next to aws-cdk-lib, as the handler or the app sees it, then on the path of commands. */
-function hasEsbuild(entry: string): boolean {
-  const nextToCdk = [entry, resolve('app.js')].some((from) => {
+/** The path of esbuild where the CDK looks for it: next to aws-cdk-lib, as the handler or the app sees it. */
+function esbuildNextToCdk(entry: string): string | undefined {
+  for (const from of [entry, resolve('app.js')]) {
     try {
-      createRequire(createRequire(from).resolve('aws-cdk-lib/package.json')).resolve('esbuild/package.json')
-      return true
-    } catch {
-      return false
-    }
-  })
-  return nextToCdk || spawnSync('esbuild', ['--version']).status === 0
+      return createRequire(createRequire(from).resolve('aws-cdk-lib/package.json')).resolve('esbuild')
+    } catch {}
+  }
+  return undefined
+}
+
+/**
+ * Refuses an entry that exports nothing of the handler's name, which would fail at the first invocation only. It looks at
+ * the one file, bundling nothing, so what it cannot see there passes: `export *`, CommonJS, and a file that is no
+ * JavaScript yet, of which the bundler has more to say.
+ */
+export function checkHandlerExport(stage: string, entry: string, handler: string): void {
+  const exported = exportsOf(entry)
+  // With a dot it names a file too, such as a wrapper in a layer.
+  if (exported === undefined || exported.includes(handler) || handler.includes('.')) return
+  throw new ConfigurationError(
+    `stage "${stage}" has the handler "${handler}", and ${entry} exports ${exported.length === 0 ? 'nothing' : exported.join(', ')}: export it there, or name another with \`handler\` in the settings of the stage.`,
+  )
+}
+
+/** The names that an ES module exports, or undefined where that cannot be told from the file alone. */
+function exportsOf(entry: string): readonly string[] | undefined {
+  const path = esbuildNextToCdk(entry)
+  if (path === undefined) return undefined
+  try {
+    const esbuild: typeof import('esbuild') = createRequire(path)(path)
+    const { metafile, outputFiles } = esbuild.buildSync({
+      entryPoints: [entry],
+      format: 'esm',
+      metafile: true,
+      write: false,
+      outdir: dirname(entry),
+      logLevel: 'silent',
+    })
+    const isOpen = /^export \*|\bexports\b/m.test(outputFiles[0]?.text ?? '')
+    return isOpen ? undefined : Object.values(metafile.outputs)[0]?.exports
+  } catch {
+    return undefined
+  }
 }
 
 /** How esbuild bundles the handler of a stage with these bindings; what the user says of it wins. */

@@ -1,6 +1,7 @@
 /** Sinks of the user's own, which the handler file provides. */
 import type { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs'
 import type { SinkBinding } from '../plan/stage-bindings.ts'
+import type { SinkDeclaration } from '../topology/graph.ts'
 import type { SinkConnection } from './bind.ts'
 
 export interface CustomSinkOptions {
@@ -24,7 +25,7 @@ export class CustomSink implements SinkConnection {
     this.#options = options
   }
 
-  bindingFor(name: string): SinkBinding {
+  bindingFor({ name }: SinkDeclaration): SinkBinding {
     return { name, kind: 'custom' }
   }
 

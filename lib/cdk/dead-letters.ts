@@ -10,6 +10,7 @@ import { ConfigurationError } from '../core/errors.ts'
 import type { BoundName } from '../plan/bindings.ts'
 import type { DeadLetterBinding } from '../plan/stage-bindings.ts'
 import { grantPutRecords } from './kinesis.ts'
+import { checkPlace } from './place.ts'
 import { resourceIdentity } from './resource-identity.ts'
 
 /** Where dead letters go, as deployed. */
@@ -82,7 +83,7 @@ export function deadLetterBinding(target: DeadLetterTarget): DeadLetterBinding {
     case 'sqs':
       return { kind: 'sqs', queueUrl: target.queue.queueUrl, offloadBucket: target.offloadBucket.bucketName }
     case 'kinesis':
-      return { kind: 'kinesis', streamName: target.stream.streamName, offloadBucket: target.offloadBucket.bucketName }
+      return { kind: 'kinesis', streamArn: target.stream.streamArn, offloadBucket: target.offloadBucket.bucketName }
     case 's3':
       return { kind: 's3', bucket: target.bucket.bucketName }
   }
@@ -110,15 +111,18 @@ export function grantDeadLetters(target: DeadLetterTarget, grantee: IFunction): 
     grantPutRecords(target.stream, grantee)
     return
   }
+  checkPlace(grantee, { resource: target.queue, arn: target.queue.queueArn, actions: ['sqs:SendMessage'] })
   target.queue.grant(grantee, 'sqs:SendMessage')
   // SQS makes a data key for each message and checks it by decrypting.
   target.queue.encryptionMasterKey?.grant(grantee, 'kms:GenerateDataKey', 'kms:Decrypt')
 }
 
 function grantPutObject(bucket: IBucket, target: IFunction): void {
+  const actions = ['s3:PutObject']
+  checkPlace(target, { resource: bucket, arn: bucket.bucketArn, actions })
   Grant.addToPrincipalOrResource({
     grantee: target,
-    actions: ['s3:PutObject'],
+    actions,
     resourceArns: [bucket.arnForObjects('*')],
     resource: bucket,
   })

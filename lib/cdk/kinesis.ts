@@ -4,8 +4,18 @@ import { EventSourceMapping, type IFunction, StartingPosition } from 'aws-cdk-li
 import type { Construct } from 'constructs'
 import { ConfigurationError } from '../core/errors.ts'
 import type { SinkBinding, SourceBinding } from '../plan/stage-bindings.ts'
+import type { SinkDeclaration } from '../topology/graph.ts'
 import type { MappingSettings, SinkConnection, SourceConnection } from './bind.ts'
+import { checkPlace } from './place.ts'
 import { resourceIdentity } from './resource-identity.ts'
+
+const readActions = [
+  'kinesis:DescribeStream',
+  'kinesis:DescribeStreamSummary',
+  'kinesis:GetRecords',
+  'kinesis:GetShardIterator',
+  'kinesis:ListShards',
+]
 
 export interface KinesisSourceOptions {
   /**
@@ -21,7 +31,8 @@ export interface KinesisSourceOptions {
 /**
  * A source that reads a Kinesis stream, one batch of a shard at a time.
  *
- * Grants: to describe and read that stream, and to decrypt with its key where it has one of its own.
+ * Grants: to describe and read that stream, and to decrypt with its key where it has one of its own. A stream in another
+ * region is refused; one in another account needs a policy of its own there, which synth names.
  *
  * @example
  * bind(orders, new KinesisSource(stream, { startingPosition: new Date('2026-11-01T00:00:00Z') }))
@@ -44,14 +55,8 @@ export class KinesisSource implements SourceConnection {
   }
 
   connect(scope: Construct, target: IFunction, settings: MappingSettings): EventSourceMapping {
-    this.stream.grant(
-      target,
-      'kinesis:DescribeStream',
-      'kinesis:DescribeStreamSummary',
-      'kinesis:GetRecords',
-      'kinesis:GetShardIterator',
-      'kinesis:ListShards',
-    )
+    checkPlace(target, { resource: this.stream, arn: this.stream.streamArn, actions: readActions })
+    this.stream.grant(target, ...readActions)
     this.stream.encryptionKey?.grant(target, 'kms:Decrypt')
     return new EventSourceMapping(scope, 'Mapping', {
       target,
@@ -92,7 +97,8 @@ export interface KinesisSinkOptions {
 /**
  * A sink that writes to a Kinesis stream.
  *
- * Grants: PutRecords on that stream, and to make data keys with its key where it has one of its own.
+ * Grants: PutRecords on that stream, and to make data keys with its key where it has one of its own. A stream in another
+ * region is refused; one in another account needs a policy of its own there, which synth names.
  *
  * @example
  * bind(paidOrders, new KinesisSink(out, { ordering: 'none' }))
@@ -109,8 +115,8 @@ export class KinesisSink implements SinkConnection {
     this.#ordering = options.ordering ?? 'per-key'
   }
 
-  bindingFor(name: string): SinkBinding {
-    return { name, kind: 'kinesis', streamName: this.stream.streamName, ordering: this.#ordering }
+  bindingFor({ name }: SinkDeclaration): SinkBinding {
+    return { name, kind: 'kinesis', streamArn: this.stream.streamArn, ordering: this.#ordering }
   }
 
   connect(target: IFunction): void {
@@ -120,6 +126,7 @@ export class KinesisSink implements SinkConnection {
 
 /** What writing to a stream takes, and no more. */
 export function grantPutRecords(stream: IStream, target: IFunction): void {
+  checkPlace(target, { resource: stream, arn: stream.streamArn, actions: ['kinesis:PutRecords'] })
   stream.grant(target, 'kinesis:PutRecords')
   stream.encryptionKey?.grant(target, 'kms:GenerateDataKey')
 }

@@ -34,7 +34,7 @@ export interface StageProps {
   readonly logRetention?: RetentionDays
   /** The handler file of this stage, relative to the working directory of the CDK app. @default the application's */
   readonly entry?: string
-  /** The exported name of the handler. @default 'handler' */
+  /** The exported name of the handler; an entry that exports no such name is refused. @default 'handler' */
   readonly handler?: string
   /** The processor that the function runs on. @default Architecture.ARM_64 */
   readonly architecture?: Architecture

@@ -6,8 +6,9 @@ import { LogGroup } from 'aws-cdk-lib/aws-logs'
 import { Construct } from 'constructs'
 import type { StagePlan } from '../plan/plan.ts'
 import { bindingsVariable, type StageBindings } from '../plan/stage-bindings.ts'
+import type { SinkDeclaration } from '../topology/graph.ts'
 import type { SinkConnection, SourceConnection } from './bind.ts'
-import { bundlingFor, locateCode } from './bundle.ts'
+import { bundlingFor, checkHandlerExport, locateCode } from './bundle.ts'
 import { type DeadLetterTarget, deadLetterBinding, grantDeadLetters } from './dead-letters.ts'
 import { type StageProps, settingsOf } from './stage-settings.ts'
 
@@ -18,8 +19,8 @@ export interface StageParts {
   readonly entry: string
   readonly props: StageProps
   readonly source: SourceConnection
-  /** The connections of the sinks that the stage writes to, by name. */
-  readonly sinks: ReadonlyMap<string, SinkConnection>
+  /** The sinks that the stage writes to, with their connections. */
+  readonly sinks: ReadonlyMap<SinkDeclaration, SinkConnection>
   readonly deadLetters: DeadLetterTarget
 }
 
@@ -41,9 +42,11 @@ export class StageResources extends Construct {
       formatVersion: 1,
       topology: parts.topology,
       sources: [source.bindingFor(stage.source.name)],
-      sinks: [...sinks].map(([name, sink]) => sink.bindingFor(name)),
+      sinks: [...sinks].map(([declaration, sink]) => sink.bindingFor(declaration)),
       deadLetters: deadLetterBinding(deadLetters),
     }
+    const code = locateCode(props.entry ?? parts.entry)
+    checkHandlerExport(stage.name, code.entry, settings.handler)
     this.logGroup = new LogGroup(this, 'Logs', { retention: settings.logRetention })
     this.function = new NodejsFunction(this, 'Function', {
       description: `Stage "${stage.name}" of the topology "${parts.topology}"`,
@@ -52,7 +55,7 @@ export class StageResources extends Construct {
       timeout: settings.timeout,
       tracing: Tracing.DISABLED,
       ...settings.function,
-      ...locateCode(props.entry ?? parts.entry),
+      ...code,
       runtime: Runtime.NODEJS_24_X,
       handler: settings.handler,
       bundling: bundlingFor(bindings, settings.bundling),

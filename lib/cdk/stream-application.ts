@@ -4,6 +4,7 @@ import { Construct } from 'constructs'
 import { invariant } from '../core/errors.ts'
 import { type BoundName, checkBindings } from '../plan/bindings.ts'
 import { type Plan, plan, type StagePlan, stageNamed } from '../plan/plan.ts'
+import type { SinkDeclaration } from '../topology/graph.ts'
 import type { Topology } from '../topology/topology.ts'
 import type { Bound, SinkConnection, SourceConnection } from './bind.ts'
 import { DeadLetters, type DeadLetterTarget, refuseDeadLettersAsSource } from './dead-letters.ts'
@@ -27,7 +28,8 @@ export interface StreamApplicationProps {
  *
  * Construct ids follow the names of the topology, so that adding a stage replaces nothing. Throws a
  * {@link ConfigurationError} for a topology that cannot run, a name that is unbound, unknown or bound twice, records that
- * would go in a circle, a setting beyond the limits of Lambda, a missing handler file and a missing esbuild.
+ * would go in a circle, a resource in another region, a setting beyond the limits of Lambda, a missing handler file, one that
+ * exports no handler and a missing esbuild.
  *
  * @example
  * const application = new StreamApplication(stack, 'Orders', {
@@ -62,7 +64,7 @@ export class StreamApplication extends Construct {
           entry: props.entry,
           props: props.stages?.[stage.name] ?? {},
           source: connections.source(stage),
-          sinks: connections.sinks(stage),
+          sinks: connections.sinks(stage, this.plan),
           deadLetters: this.deadLetters,
         }),
     )
@@ -105,7 +107,12 @@ class Connections {
     return source
   }
 
-  sinks(stage: StagePlan): ReadonlyMap<string, SinkConnection> {
-    return new Map([...this.#sinks].filter(([name]) => stage.sinks.includes(name)))
+  sinks(stage: StagePlan, { graph }: Plan): ReadonlyMap<SinkDeclaration, SinkConnection> {
+    const sinks = new Map<SinkDeclaration, SinkConnection>()
+    for (const declaration of graph.sinks) {
+      const connection = this.#sinks.get(declaration.name)
+      if (connection && stage.sinks.includes(declaration.name)) sinks.set(declaration, connection)
+    }
+    return sinks
   }
 }

@@ -13,18 +13,24 @@ import type { Checkpoint, CheckpointStore } from '../emulator/event-source-mappi
 
 const formatVersion = 1
 
+/** Puts a text in the place of a file, whole or not at all, or rejects. A port, so that tests can fill the disk. */
+export type ReplaceFile = (path: string, text: string) => Promise<void>
+
 /**
  * @example
  * const checkpoints = new CheckpointFile('.millrace/flights/checkpoints.json')
  */
 export class CheckpointFile implements CheckpointStore {
   readonly #path: string
+  readonly #replace: ReplaceFile
   readonly #checkpoints = new Map<string, Checkpoint>()
   #lastWrite: Promise<void> = Promise.resolve()
   #nextWrite: Promise<void> | undefined
 
-  constructor(path: string) {
+  /** @param replace how the file is written; by itself on the disk. */
+  constructor(path: string, replace: ReplaceFile = replaceFile) {
     this.#path = path
+    this.#replace = replace
   }
 
   /** Rejects with a ConfigurationError that names the file and the remedy when it cannot be understood. */
@@ -56,20 +62,28 @@ export class CheckpointFile implements CheckpointStore {
     return this.#nextWrite
   }
 
-  /** No fsync: the rename survives a crash of the process, and after one of the machine an older position only repeats records. */
   async #write(): Promise<void> {
     const shards = Object.fromEntries(this.#checkpoints)
-    const temporary = `${this.#path}.tmp`
     try {
-      await mkdir(dirname(this.#path), { recursive: true })
-      await writeFile(temporary, `${JSON.stringify({ version: formatVersion, shards }, null, 2)}\n`)
-      await rename(temporary, this.#path)
+      await this.#replace(this.#path, `${JSON.stringify({ version: formatVersion, shards }, null, 2)}\n`)
     } catch (thrown) {
-      await rm(temporary, { force: true }).catch(() => {})
       const { code, message } = describeError(thrown)
       const problem = code === 'ENOSPC' ? 'the disk is full; free some space and the run goes on' : message
       throw new Error(`${this.#path} cannot be written: ${problem}`, { cause: thrown })
     }
+  }
+}
+
+/** No fsync: the rename survives a crash of the process, and after one of the machine an older position only repeats records. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.tmp`
+  try {
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(temporary, text)
+    await rename(temporary, path)
+  } catch (thrown) {
+    await rm(temporary, { force: true }).catch(() => {})
+    throw thrown
   }
 }
 

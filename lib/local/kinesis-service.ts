@@ -7,10 +7,8 @@
  * 3. Closing answers what is in flight, saves, and lets go of port and file.
  */
 import { mkdir } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { ConfigurationError, describeError } from '../core/errors.ts'
+import { describeError } from '../core/errors.ts'
 import {
   createKinesisModel,
   isKinesisOperation,
@@ -22,13 +20,11 @@ import {
 import { takeLock } from './directory-lock.ts'
 import { type KinesisJournal, openKinesisJournal, type WriteAt } from './kinesis-journal.ts'
 import { decodeRequest, encodeAnswer } from './kinesis-wire.ts'
+import { type LoopbackAnswer, type LoopbackRequest, listenOnLoopback } from './loopback-server.ts'
 
-const HOST = '127.0.0.1'
 const TARGET = 'Kinesis_20131202.'
 /** 10 MiB of records in base64, their keys and the JSON around them. */
 const LARGEST_BODY_BYTES = 16 * 1_048_576
-/** Longer than clients idle, so that they rarely meet a connection that is just being closed. */
-const KEEP_ALIVE_MS = 60_000
 const JOURNAL_FILE = 'kinesis.journal'
 
 export interface KinesisServiceOptions extends Omit<KinesisModelOptions, 'clock' | 'onEffect'> {
@@ -69,15 +65,15 @@ export async function startKinesisService(options: KinesisServiceOptions = {}): 
     onEffect: (effect) => journal?.add(effect),
   })
   const restoring = Promise.withResolvers<void>()
-  const server = createServer((request, response) => {
-    restoring.promise
-      .then(() => answer(model, journal, request))
-      .then(({ status, body }) => send(response, status, body, !server.listening))
-      // A connection that broke has nobody to answer to.
-      .catch(() => response.destroy())
+  // Without a request that waits for it, nobody listens to a failure but the one who started the service.
+  restoring.promise.catch(() => {})
+  const server = await listenOnLoopback({
+    service: 'Kinesis',
+    port,
+    contentType: 'application/x-amz-json-1.1',
+    largestBodyBytes: LARGEST_BODY_BYTES,
+    answer: (request) => restoring.promise.then(() => answer(model, journal, request)),
   })
-  server.keepAliveTimeout = KEEP_ALIVE_MS
-  await listen(server, port)
   let release = async () => {}
   try {
     if (directory !== undefined) {
@@ -86,18 +82,19 @@ export async function startKinesisService(options: KinesisServiceOptions = {}): 
       journal = await openKinesisJournal(join(directory, JOURNAL_FILE), (effect) => model.restore(effect), writeAt)
     }
   } catch (error) {
-    server.close()
-    server.closeAllConnections()
+    restoring.reject(error)
+    await server.close()
     await release()
     throw error
   }
   restoring.resolve()
   let closed: Promise<void> | undefined
   return {
-    url: `http://${HOST}:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     model,
     close() {
-      closed ??= stopListening(server)
+      closed ??= server
+        .close()
         .then(() => journal?.close())
         .finally(release)
       return closed
@@ -105,41 +102,14 @@ export async function startKinesisService(options: KinesisServiceOptions = {}): 
   }
 }
 
-async function listen(server: Server, port: number): Promise<void> {
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject)
-      server.listen(port, HOST, () => {
-        server.off('error', reject)
-        resolve()
-      })
-    })
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const reason = code === 'EADDRINUSE' ? 'another program listens there' : message
-    throw new ConfigurationError(
-      `The embedded Kinesis cannot listen on port ${port} of ${HOST}: ${reason}. Stop that program, or give another port (0 takes any free one).`,
-      { cause: error },
-    )
-  }
-}
-
-function stopListening(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeIdleConnections()
-  })
-}
-
 async function answer(
   model: KinesisModel,
   journal: KinesisJournal | undefined,
-  request: IncomingMessage,
-): Promise<{ status: number; body: string }> {
+  request: LoopbackRequest,
+): Promise<LoopbackAnswer> {
   try {
-    const bytes = await readBody(request)
     await journal?.saved()
-    const result = perform(model, operationOf(request), bytes)
+    const result = perform(model, request)
     await journal?.saved()
     return { status: 200, body: encodeAnswer(result) }
   } catch (error) {
@@ -149,41 +119,19 @@ async function answer(
   }
 }
 
-function send(response: ServerResponse, status: number, body: string, closing: boolean): void {
-  response.writeHead(status, {
-    'content-type': 'application/x-amz-json-1.1',
-    'content-length': Buffer.byteLength(body),
-    ...(closing ? { connection: 'close' } : {}),
-  })
-  response.end(body)
-}
-
-function operationOf(request: IncomingMessage): string {
-  const target = String(request.headers['x-amz-target'] ?? '')
-  return target.startsWith(TARGET) ? target.slice(TARGET.length) : target
-}
-
-function perform(model: KinesisModel, operation: string, body: Buffer): unknown {
+function perform(model: KinesisModel, { target, body }: LoopbackRequest): unknown {
+  const operation = target.startsWith(TARGET) ? target.slice(TARGET.length) : target
   if (!isKinesisOperation(operation)) throw unknownOperation(operation)
+  if (body === undefined) {
+    throw new KinesisError(
+      'SerializationException',
+      `The request has more than ${LARGEST_BODY_BYTES} bytes: send at most 10 MiB of records.`,
+    )
+  }
   // decodeRequest has checked the fields against the operation's table.
   return model.call(operation, decodeRequest(operation, body) as never)
 }
 
 function internalFailure(error: unknown): KinesisError {
   return new KinesisError('InternalFailure', `The embedded Kinesis failed: ${describeError(error).message}`)
-}
-
-/** Reads a body to its end even when it is too large, because a client that is still sending does not hear a refusal. */
-async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes <= LARGEST_BODY_BYTES) chunks.push(chunk)
-  }
-  if (bytes <= LARGEST_BODY_BYTES) return Buffer.concat(chunks, bytes)
-  throw new KinesisError(
-    'SerializationException',
-    `The request has ${bytes} bytes, more than ${LARGEST_BODY_BYTES}: send at most 10 MiB of records.`,
-  )
 }

@@ -20,11 +20,17 @@ import { takeLock } from './directory-lock.ts'
 import { bundleHandler } from './handler-bundle.ts'
 import { startKinesisService } from './kinesis-service.ts'
 import { KinesisShardReader } from './kinesis-shard-reader.ts'
-import { bindingsOf, type LocalStage, type LocalStageStatus, startLocalStage } from './local-stage.ts'
+import {
+  bindingsOf,
+  type LocalStage,
+  type LocalStageSettings,
+  type LocalStageStatus,
+  startLocalStage,
+} from './local-stage.ts'
 import { ensureStream, type LocalStream, localKinesisClient } from './local-streams.ts'
 import { type StreamTail, startStreamTail } from './stream-tail.ts'
 
-export interface LocalApplicationOptions {
+export interface LocalApplicationOptions extends LocalStageSettings {
   readonly topology: Topology
   /** The file that exports `handler`. */
   readonly entry: string
@@ -38,10 +44,6 @@ export interface LocalApplicationOptions {
   readonly port?: number
   /** Shards of each source stream that does not exist yet. @default 1 */
   readonly shards?: number
-  /** Worker processes per stage. @default one per shard, at most 4 */
-  readonly workers?: number
-  /** Records per invocation, 1 to 10,000. @default 500 */
-  readonly batchSize?: number
   /** Receives what a sink or, as `dead letters`, the dead-letter stream holds: all of it from the beginning, then what comes. */
   readonly onOutput?: (output: string, records: readonly SourceRecord[]) => void
 }
@@ -69,11 +71,16 @@ export interface LocalApplication {
   hasProcessed(sinceMs: number): boolean
   /** True once all that was in the output streams at `sinceMs` has been handed to `onOutput`. */
   hasReadOutputs(sinceMs: number): boolean
+  /** The workers of a stage, which has the name of its source. Throws a RangeError where there is none of that name. */
+  workersOf(stage: string): LocalWorkers
   /** Finishes what is in flight and saves; outputs are still read. Nothing is invoked any more. */
   halt(): Promise<void>
   /** Halts, and lets go of everything. */
   stop(): Promise<void>
 }
+
+/** The worker processes of one stage. */
+export type LocalWorkers = Pick<LocalStage, 'killWorker' | 'addWorkers'>
 
 /** The name under which dead letters appear among the outputs. */
 export const deadLetterOutput = 'dead letters'
@@ -116,7 +123,7 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
   const log = openLog(logFile, closing)
   const outputs = new Outputs(options)
   await outputs.start(planned, client, streams, closing)
-  const stages: LocalStage[] = []
+  const stages = new Map<string, LocalStage>()
   for (const [index, stage] of planned.stages.entries()) {
     const stageBindings = bindings[index] as (typeof bindings)[number]
     const bundle = await bundleHandler({
@@ -125,30 +132,32 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
       bindings: stageBindings,
     })
     const started = await startLocalStage({
+      ...options,
       name: stage.name,
       stream: streams.get(stage.name) as LocalStream,
       bindings: stageBindings,
       handlerFile: bundle,
       checkpointFile: join(directory, 'checkpoints', `${stage.name}.json`),
+      failureFile: join(directory, 'on-failure', `${stage.name}.ndjson`),
       endpoint,
       client,
-      workers: options.workers,
-      batchSize: options.batchSize,
       onLine: (line) => void log.write(`${line}\n`),
     })
     closing.defer(() => started.stop())
-    stages.push(started)
+    stages.set(stage.name, started)
   }
+  const all = [...stages.values()]
   return {
     endpoint,
     client,
     logFile,
-    streamOf: (name) => streamNamed(streams, name),
-    run: async () => void (await Promise.all(stages.map((stage) => stage.run()))),
-    status: () => ({ stages: stages.map((stage) => stage.status()), outputs: outputs.status() }),
-    hasProcessed: (sinceMs) => stages.every((stage) => stage.hasProcessed(sinceMs)),
+    streamOf: (name) => named(streams, 'stream', name),
+    run: async () => void (await Promise.all(all.map((stage) => stage.run()))),
+    status: () => ({ stages: all.map((stage) => stage.status()), outputs: outputs.status() }),
+    hasProcessed: (sinceMs) => all.every((stage) => stage.hasProcessed(sinceMs)),
     hasReadOutputs: (sinceMs) => outputs.haveBeenRead(sinceMs),
-    halt: async () => void (await Promise.all(stages.map((stage) => stage.stop()))),
+    workersOf: (stage) => named(stages, 'stage', stage),
+    halt: async () => void (await Promise.all(all.map((stage) => stage.stop()))),
     stop: () => closing.close(),
   }
 }
@@ -182,10 +191,10 @@ async function ensureStreams(
   return streams
 }
 
-function streamNamed(streams: ReadonlyMap<string, LocalStream>, name: string): LocalStream {
-  const stream = streams.get(name)
-  if (stream) return stream
-  throw new RangeError(`there is no stream "${name}": there are ${[...streams.keys()].join(', ')}`)
+function named<T>(things: ReadonlyMap<string, T>, kind: string, name: string): T {
+  const thing = things.get(name)
+  if (thing) return thing
+  throw new RangeError(`there is no ${kind} "${name}": there are ${[...things.keys()].join(', ')}`)
 }
 
 function openLog(path: string, closing: Closing): WriteStream {

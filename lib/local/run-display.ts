@@ -1,4 +1,5 @@
 /** Shows a local run while it goes on: a live block on a terminal, else a line each second. */
+import { type DisplayOutput, LiveDisplay } from './live-display.ts'
 import type { LocalStatus } from './local-application.ts'
 
 /** What is shown at one moment. */
@@ -6,12 +7,17 @@ export interface RunView {
   /** How much of the input has been sent. */
   readonly sent: number
   readonly total: number
-  /** Records that the function has taken, done or in flight. */
+  /** Records that the function has taken, done or in flight; each once. What is sent beyond them is behind. */
   readonly taken: number
+  /** Outputs that came more than once. */
+  readonly repeats: number
+  /** Over the last few seconds. */
   readonly recordsPerSecond: number
-  /** Records by output, in the order to be shown. */
+  /** Records by output, each once, in the order to be shown. */
   readonly outputs: readonly { readonly name: string; readonly records: number }[]
   readonly shards: readonly ShardView[]
+  /** What else a person must hear, of {@link stageTroubles}. */
+  readonly troubles: readonly string[]
 }
 
 export interface ShardView {
@@ -20,7 +26,7 @@ export interface ShardView {
   readonly position: string | undefined
   /** Records done since this run began. */
   readonly done: number
-  /** Records read and not yet done. */
+  /** Records that were read from the stream and are not yet done. What is still to be read is not among them. */
   readonly waiting: number
   /** How long the oldest record waits, or how far the last read was behind. */
   readonly lagMs: number
@@ -29,7 +35,7 @@ export interface ShardView {
 }
 
 /** The shards of every stage of an application. */
-export function shardViews(status: LocalStatus): readonly ShardView[] {
+export function shardViews(status: Pick<LocalStatus, 'stages'>): readonly ShardView[] {
   return status.stages.flatMap(({ mapping, recordsDone }) =>
     mapping.shards.map((shard) => ({
       shardId: shard.shardId,
@@ -41,6 +47,35 @@ export function shardViews(status: LocalStatus): readonly ShardView[] {
     })),
   )
 }
+
+/**
+ * What a person must hear of the stages beside their shards' states: shards that cannot be listed, and records that were given up or
+ * may be lost. One line each, none when all is well.
+ */
+export function stageTroubles(status: Pick<LocalStatus, 'stages'>): readonly string[] {
+  return status.stages.flatMap(({ name, failureFile, mapping: { reason, counters } }) => {
+    const { unrecognisedAnswers, onFailureDeliveredEvents, droppedEvents, lastDeliveryFailure } = counters
+    const lines: string[] = []
+    if (reason !== undefined) lines.push(reason)
+    if (unrecognisedAnswers > 0) {
+      lines.push(
+        `${grouped(unrecognisedAnswers)} answers of no known shape count as success, as on AWS, and their records may be lost; the last: ${counters.lastUnrecognisedAnswer}`,
+      )
+    }
+    if (onFailureDeliveredEvents > 0) {
+      lines.push(
+        `${recordsWere(onFailureDeliveredEvents)} given up and reported to ${failureFile ?? 'the on-failure destination'}`,
+      )
+    }
+    if (droppedEvents > 0) {
+      const why = lastDeliveryFailure === undefined ? '' : `; the destination failed: ${lastDeliveryFailure}`
+      lines.push(`${recordsWere(droppedEvents)} given up and reported nowhere${why}`)
+    }
+    return lines.map((line) => `${name}: ${line}`)
+  })
+}
+
+const recordsWere = (count: number): string => (count === 1 ? '1 record was' : `${grouped(count)} records were`)
 
 /** A number with thousands separators, the same on every machine. */
 export const grouped = (value: number): string => Math.round(value).toLocaleString('en-US')
@@ -65,35 +100,71 @@ export function table(rows: readonly (readonly string[])[], numeric: readonly bo
   )
 }
 
+/** Why shards are not running, one line for all that have the same reason. */
+function shardTroubles(shards: readonly ShardView[]): readonly string[] {
+  const troubled = shards.filter(({ state }) => state.includes(': '))
+  return [...Map.groupBy(troubled, ({ state }) => state)].map(([state, [first, ...more]]) =>
+    more.length === 0 ? `${first?.shardId} ${state}` : `${more.length + 1} shards ${state}`,
+  )
+}
+
+const foldedWidth = 100
+
+/** A text in lines, cut between words; a terminal shows no more of a line than fits. */
+function folded(text: string): readonly string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > foldedWidth) {
+      lines.push(line)
+      line = `  ${word}`
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
+
+/** What has come in and gone out, in the same words on a terminal and elsewhere. */
+function flowOf({ sent, taken, repeats, outputs, recordsPerSecond }: RunView) {
+  const out = outputs.reduce((sum, { records }) => sum + records, 0)
+  return {
+    taken: `in ${grouped(taken)}`,
+    behind: `behind ${grouped(sent - taken)}`,
+    out: `out ${grouped(out)}`,
+    repeated: repeats === 0 ? [] : [`${grouped(repeats)} repeated`],
+    rate: `${grouped(recordsPerSecond)} records/s now`,
+  }
+}
+
 /** The live block for a terminal. */
 export function renderBlock(view: RunView): readonly string[] {
-  const { sent, total, taken, recordsPerSecond, outputs, shards } = view
+  const { sent, total, outputs, shards } = view
   const filled = Math.round((percent(view) / 100) * barWidth)
   const bar = '█'.repeat(filled) + '░'.repeat(barWidth - filled)
-  const out = outputs.reduce((sum, { records }) => sum + records, 0)
+  const { taken, behind, out, repeated, rate } = flowOf(view)
   const rows = shards.map(({ shardId, position, done, waiting, lagMs, state }) => [
     shardId,
     shortPosition(position),
     grouped(done),
     grouped(waiting),
     seconds(lagMs),
-    state === 'running' ? '' : state,
+    state === 'running' ? '' : (state.split(':')[0] ?? ''),
   ])
   return [
     `sent  ${bar}  ${percent(view)} %   ${grouped(sent)} of ${grouped(total)} records`,
-    `in ${grouped(taken)}   out ${grouped(out)}   ${grouped(recordsPerSecond)} records/s`,
+    [taken, behind, out, ...repeated, rate].join('   '),
     outputs.map(({ name, records }) => `${name} ${grouped(records)}`).join('   '),
     ...table(
-      [['shard', 'position', 'done this run', 'waiting', 'lag', ''], ...rows],
+      [['shard', 'position', 'done this run', 'read, not done', 'lag', ''], ...rows],
       [false, false, true, true, true, false],
     ),
+    ...[...shardTroubles(shards), ...view.troubles].flatMap(folded),
   ]
 }
 
 /** The line for logs and pipes, at a time in ms since 1970. */
 export function renderLine(view: RunView, nowMs: number): string {
-  const { sent, total, taken, recordsPerSecond, outputs, shards } = view
-  const out = outputs.reduce((sum, { records }) => sum + records, 0)
+  const { sent, total, outputs, shards } = view
+  const { taken, behind, out, repeated, rate } = flowOf(view)
   const byOutput = outputs.map(({ name, records }) => `${name} ${grouped(records)}`).join(', ')
   const byShard = shards.map(({ shardId, position, lagMs, state }) => {
     const troubled = state === 'running' ? '' : ` ${state}`
@@ -102,73 +173,42 @@ export function renderLine(view: RunView, nowMs: number): string {
   return [
     `${new Date(nowMs).toISOString().slice(0, 19)}Z`,
     `sent ${grouped(sent)} of ${grouped(total)} (${percent(view)} %)`,
-    `in ${grouped(taken)}, out ${grouped(out)} (${byOutput})`,
-    `${grouped(recordsPerSecond)} records/s`,
-    `shards: ${byShard.join('; ')}`,
+    [taken, behind, `${out} (${byOutput})`, ...repeated].join(', '),
+    rate,
+    ...(byShard.length === 0 ? [] : [`shards: ${byShard.join('; ')}`]),
+    ...view.troubles,
   ].join(' | ')
 }
 
-/** What is needed of a terminal or a file to write to. */
-export interface DisplayOutput {
-  readonly isTTY?: boolean
-  readonly columns?: number
-  write(text: string): unknown
-}
-
-const liveEveryMs = 150
-const lineEveryMs = 1_000
+const runRenderer = { block: renderBlock, line: renderLine }
 
 /**
- * Shows views on an output.
+ * Shows views of a run on an output.
  *
  * @example
  * const display = new RunDisplay(process.stdout, systemClock.nowMs)
- * display.show(view)
- * display.close()
+ * display.show(() => view)
+ * display.keep()
  */
 export class RunDisplay {
-  readonly #output: DisplayOutput
-  readonly #nowMs: () => number
-  readonly #isLive: boolean
-  #shownAtMs = Number.NEGATIVE_INFINITY
-  #linesUp = 0
+  readonly #live: LiveDisplay<RunView>
 
   constructor(output: DisplayOutput, nowMs: () => number) {
-    this.#output = output
-    this.#nowMs = nowMs
-    this.#isLive = output.isTTY === true
+    this.#live = new LiveDisplay(output, nowMs, runRenderer)
   }
 
   /** Shows a view; with 'if due' not sooner after the last one than a reader could follow. */
   show(view: () => RunView, when: 'if due' | 'now' = 'if due'): void {
-    const nowMs = this.#nowMs()
-    if (when === 'if due' && nowMs - this.#shownAtMs < (this.#isLive ? liveEveryMs : lineEveryMs)) return
-    this.#shownAtMs = nowMs
-    if (this.#isLive) this.#paint(renderBlock(view()))
-    else this.#output.write(`${renderLine(view(), nowMs)}\n`)
+    this.#live.show(view, when)
   }
 
   /** Writes a line that stays, above what is live. */
   say(text: string): void {
-    this.#erase()
-    this.#output.write(`${text}\n`)
+    this.#live.say(text)
   }
 
   /** Lets what is live stay where it is. */
   keep(): void {
-    this.#linesUp = 0
-  }
-
-  #paint(lines: readonly string[]): void {
-    const columns = this.#output.columns ?? 120
-    this.#erase()
-    // A line that wraps would break the count of lines to go up.
-    this.#output.write(lines.map((line) => `${line.slice(0, columns - 1)}\n`).join(''))
-    this.#linesUp = lines.length
-  }
-
-  #erase(): void {
-    if (this.#linesUp > 0) this.#output.write(`\u001b[${this.#linesUp}A\u001b[0J`)
-    this.#linesUp = 0
+    this.#live.keep()
   }
 }

@@ -308,9 +308,12 @@ const checkOwnership: Check = async ({ store }) => {
       [[1], [1]],
       `rule 5: what is kept, after the value ${whose} was changed,`,
     )
-    const readStates = item?.states as unknown as typeof states
-    readStates.list.push(3)
-    readStates.bytes[0] = 3
+    const lost = await write(store, 'k', undefined, itemOf(2))
+    for (const found of [item, lost.status === 'conflict' ? lost.found : undefined]) {
+      const foundStates = found?.states as unknown as typeof states
+      foundStates.list.push(3)
+      foundStates.bytes[0] = 3
+    }
     for (const value of [entry?.value, progress?.value] as StateValue[][]) value.push(3)
   }
 }

@@ -182,6 +182,34 @@ describe('reading', () => {
     expect(table.clock.sleptMs.length).toBeGreaterThan(0)
   })
 
+  test('rests longer each time that nothing was processed', async () => {
+    const table = new StateTable()
+    const store = table.store()
+    await manyKeys(store, 2)
+    table.sent.length = 0
+    table.after = ({ input }, answer) => {
+      const { Keys } = (input.RequestItems as unknown as Record<string, { Keys: object[] }>)[tableName] ?? { Keys: [] }
+      if (table.sent.length > 4) return
+      const left = table.sent.length === 4 ? Keys.slice(1) : Keys
+      Object.assign(answer, { Responses: {}, UnprocessedKeys: { [tableName]: { Keys: left } } })
+    }
+    await store.readKeys(['key 0', 'key 1'], never())
+    expect(table.clock.sleptMs).toEqual([25, 50, 100, 25])
+  })
+
+  test('starts no further batch after one failed', async () => {
+    const table = new StateTable()
+    const store = table.store({ tableName: 'missing', parallelReads: 2 })
+    const error = await rejection(
+      store.readKeys(
+        Array.from({ length: 900 }, (_, i) => String(i)),
+        never(),
+      ),
+    )
+    expect(error).toEqual(retryable('state-table-unusable'))
+    expect(table.sent).toHaveLength(2)
+  })
+
   test('reads more than one answer can hold', async () => {
     const table = new StateTable()
     const store = table.store()
@@ -347,6 +375,8 @@ describe('a commit', () => {
     expect(await rejection(store.commit(write, never()))).toEqual(
       retryable('state-table-unusable', /None, ValidationError/),
     )
+    failFirst(table, 1, () => awsError('TransactionCanceledException'))
+    expect(await rejection(store.commit(write, never()))).toEqual(retryable('state-table-unusable'))
   })
 
   test('that is throttled until the signal aborts was not written', async () => {
@@ -438,14 +468,18 @@ describe('a table that is not ours', () => {
   })
 })
 
-test('a bigint is read however DynamoDB writes it', async () => {
+test('a bigint is read however DynamoDB writes it, and names in their own order', async () => {
   const table = new StateTable()
   const store = table.store()
   await store.commit(commitOf(1), never())
   table.after = (_, answer) => {
     const { Responses } = answer as { Responses: Record<string, { states: { M: object } }[]> }
     const [item] = Responses[tableName] ?? []
-    if (item) item.states = { M: { large: { NS: ['1E+3'] }, negative: { NS: ['-12'] } } }
+    if (item) item.states = { M: { negative: { NS: ['-12'] }, large: { NS: ['1E+3'] } } }
   }
-  expect((await store.readKeys(['h1'], never())).get('h1')?.states).toEqual({ large: 1_000n, negative: -12n })
+  const states = (await store.readKeys(['h1'], never())).get('h1')?.states
+  expect(Object.entries(states ?? {})).toEqual([
+    ['large', 1_000n],
+    ['negative', -12n],
+  ])
 })

@@ -56,10 +56,52 @@ describe('the row', () => {
     expect(row('h1')).not.toHaveProperty('note')
   })
 
-  test('takes its key from the attribute of that name, else from the key of the sink', () => {
+  test('takes its key from the key of the sink, which may stand in the attribute too, else from the attribute', () => {
     const { sink } = setUp()
-    expect(sink.prepare(one({ hotelId: 7 }, 'other')).input.Key).toEqual({ hotelId: { N: '7' } })
     expect(sink.prepare(one({ price: 7 }, 'h9')).input.Key).toEqual({ hotelId: { S: 'h9' } })
+    expect(sink.prepare(one({ hotelId: undefined }, 'h9')).input.Key).toEqual({ hotelId: { S: 'h9' } })
+    expect(sink.prepare(one({ hotelId: 'h9' }, 'h9')).input.Key).toEqual({ hotelId: { S: 'h9' } })
+    expect(sink.prepare(one({ hotelId: 7 })).input.Key).toEqual({ hotelId: { N: '7' } })
+  })
+
+  test('two days of a hotel, keyed by hotel and day, never become one row: the attribute may not differ from the key', () => {
+    const { sink } = setUp()
+    for (const day of [1, 2]) {
+      const output = one({ hotelId: 'h1', day, secret: 'payload-value' }, `h1#${day}`)
+      expect(() => sink.prepare(output)).toThrow(terminal('key-differs'))
+      expect(() => sink.prepare(output)).toThrow(
+        /^the row's attribute "hotelId" is not what the sink's key function says.*leave the attribute out, make it the same text, or declare the sink without a key/,
+      )
+      expect(() => sink.prepare(output)).not.toThrow(/h1#/)
+    }
+  })
+
+  test.each([7, null, new Uint8Array([104, 57])])('%p is not the text of the key: nothing is converted', (hotelId) => {
+    expect(() => setUp().sink.prepare(one({ hotelId }, '7'))).toThrow(terminal('key-differs'))
+  })
+
+  test('an attribute that every object inherits is no attribute of the row', () => {
+    const { sink } = setUp({ partitionKey: 'constructor', sortKey: 'valueOf' })
+    expect(() => sink.prepare(one({}, 'k'))).toThrow(terminal('missing-key'))
+    expect(sink.prepare(one({ valueOf: 1 }, 'k')).input.Key).toEqual({ constructor: { S: 'k' }, valueOf: { N: '1' } })
+  })
+
+  test('a key may have 2,048 bytes as partition key and 1,024 as sort key, in UTF-8', () => {
+    const { sink } = setUp({ sortKey: 'day' })
+    const key = (partitionBytes: number, sortBytes: number) =>
+      sink.prepare(one({ hotelId: 'ä'.repeat(partitionBytes / 2), day: new Uint8Array(sortBytes) }))
+    expect(key(2_048, 1_024).row).not.toBe('')
+    expect(() => key(2_050, 1_024)).toThrow(/^the key attribute "hotelId" has 2050 bytes: DynamoDB takes 2048 there$/)
+    expect(() => key(2_048, 1_025)).toThrow(terminal('invalid-key'))
+  })
+
+  test.each<[string, unknown, Partial<DynamoDBTableSinkOptions>]>([
+    ['text for a number', { hotelId: '7' }, { partitionKeyType: 'N' }],
+    ['a number for text', { hotelId: 7 }, { partitionKeyType: 'S' }],
+    ['bytes for text', { hotelId: new Uint8Array(1) }, { partitionKeyType: 'S' }],
+    ['text for a number to sort by', { hotelId: 'h', day: '1' }, { sortKey: 'day', sortKeyType: 'N' }],
+  ])('a key of another type than the table has is terminal: %s', (_, value, options) => {
+    expect(() => setUp(options).sink.prepare(one(value))).toThrow(terminal('invalid-key'))
   })
 
   test('rows of one partition key differ by the sort key', () => {
@@ -198,16 +240,33 @@ describe('deliver', () => {
     expect(statuses(await deliver(outputs<Rate>([{ hotelId: 'h1' }], byHotel)))).toEqual(['retry'])
   })
 
-  test('a row that outgrows a table item is rejected; its neighbours are written', async () => {
+  const invalid = 'One or more parameter values were invalid: '
+  test.each([
+    ['Item size to update has exceeded the maximum allowed size', 'oversize'],
+    [`${invalid}Size of hashkey has exceeded the maximum size limit of2048 bytes`, 'invalid-key'],
+    [`${invalid}Aggregated size of all range keys has exceeded the size limit of 1024 bytes`, 'invalid-key'],
+    [`${invalid}Type mismatch for key hotelId expected: N actual: S`, 'invalid-key'],
+    [`${invalid}Type mismatch for Index Key city Expected: S Actual: N IndexName: by-city`, 'invalid-key'],
+    [
+      'One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: hotelId',
+      'invalid-key',
+    ],
+  ])('a row that a table can never take is rejected, its neighbours are written: %s', async (message, code) => {
     const { table, deliver } = setUp()
     table.fail = ({ Key }) => {
-      if (Key?.hotelId?.S !== 'big') return
-      throw Object.assign(awsError('ValidationException'), {
-        message: 'Item size to update has exceeded the maximum allowed size',
-      })
+      if (Key?.hotelId?.S === 'bad') throw Object.assign(awsError('ValidationException'), { message })
     }
-    const outcomes = await deliver(outputs<Rate>([{ hotelId: 'big' }, { hotelId: 'h1' }], byHotel))
-    expect(outcomes).toMatchObject([{ status: 'rejected', error: { code: 'oversize' } }, { status: 'delivered' }])
+    const outcomes = await deliver(outputs<Rate>([{ hotelId: 'bad' }, { hotelId: 'h1' }], byHotel))
+    expect(outcomes).toMatchObject([{ status: 'rejected', error: { code } }, { status: 'delivered' }])
+  })
+
+  test('key attributes that the table does not have are a setting: no record is rejected for it', async () => {
+    const { table, deliver } = setUp()
+    table.fail = () => {
+      const message = 'The provided key element does not match the schema'
+      throw Object.assign(awsError('ValidationException'), { message })
+    }
+    expect(statuses(await deliver(outputs<Rate>([{ hotelId: 'h1' }], byHotel)))).toEqual(['retry'])
   })
 
   test('after the abort no update starts and the rest is a retry', async () => {

@@ -14,6 +14,8 @@ export class StartRun {
     this.#child = spawn(process.execPath, [resolve('bin/start.ts'), ...flags], {
       cwd: directory,
       stdio: ['ignore', 'pipe', 'pipe'],
+      // A process group of its own, as a shell with a terminal gives to each command.
+      detached: true,
     })
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text
@@ -42,6 +44,13 @@ export class StartRun {
 
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name)
+  }
+
+  /** Signals the run and the processes that it started, as a terminal does at Ctrl-C. */
+  signalGroup(name: NodeJS.Signals): void {
+    const { pid } = this.#child
+    // Without a pid the command never started; 0 would mean the group of the tests.
+    if (pid !== undefined) process.kill(-pid, name)
   }
 
   /** The exit code, or the signal that ended the run. */

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, open, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { Figure } from '../../bin/flights/report.ts'
 import { StartRun } from './start-run.ts'
@@ -40,7 +40,7 @@ async function figuresOf(file: string): Promise<{ command: string; ok: boolean; 
 /** A run that is slow enough to be interrupted: half an hour of event time in each second. */
 const settings = ['--limit', '3000', '--corrupt', '12', '--shards', '2'] as const
 const slow = ['--speed', '1800'] as const
-const underWay = /\| in [1-9][\d,]*, out [1-9]/
+const underWay = /\| in [1-9][\d,]*, behind [\d,]+, out [1-9]/
 
 test(
   'the output streams hold what the batch scan says, and the figures are written',
@@ -61,7 +61,7 @@ test(
     ])
     expect(run.stdout).toContain('dead letter, not-utf8: the payload')
     expect(run.stdout).toContain('which the file gives without a zone. They are read as if they were UTC.')
-    expect(run.stdout).toMatch(/^\S+Z \| sent [\d,]+ of 3,012 \(\d+ %\) \| in .* records\/s \| shards: 0 at /m)
+    expect(run.stdout).toMatch(/^\S+Z \| sent [\d,]+ of 3,012 \(\d+ %\) \| in .* records\/s now \| shards: 0 at /m)
     expect(run.stdout).toMatch(/^equal: every record/m)
     const { command, ok, figures } = await figuresOf('figures.json')
     expect({ command, ok }).toEqual({ command: 'npm start -- --limit 3000 --corrupt 12 --shards 2', ok: true })
@@ -111,6 +111,24 @@ test(
     const { figures } = await figuresOf('figures.json')
     const left = 3_012 - Number(processed?.replace(',', ''))
     expect(figures).toContainEqual({ name: 'processed in this run', value: left, unit: 'records' })
+    expect(figures).toContainEqual({ name: 'repeats absorbed', value: 0, unit: 'records' })
+  },
+  timeoutMs,
+)
+
+test(
+  'Ctrl-C in a terminal reaches the workers too: what is in flight is finished, and the next run repeats nothing',
+  async () => {
+    const run = start(...settings, ...slow)
+    await run.shows(underWay)
+    run.signalGroup('SIGINT')
+    expect([await run.ends(), run.stderr]).toEqual([0, ''])
+    expect(run.stdout).toMatch(/^Stopped: [\d,]+ of 3,012 records are sent/m)
+
+    const next = start(...settings, '--json', 'figures.json')
+    expect([await next.ends(), next.stderr]).toEqual([0, ''])
+    const { ok, figures } = await figuresOf('figures.json')
+    expect(ok).toBe(true)
     expect(figures).toContainEqual({ name: 'repeats absorbed', value: 0, unit: 'records' })
   },
   timeoutMs,
@@ -198,6 +216,24 @@ describe('bad input is one line and an exit code', () => {
     const { code, line } = await refusal('--data', directory)
     expect(code).toBe(1)
     expect(line).toMatch(/^npm start: The data file .*flights-3m\.parquet cannot be read: .*`npm ci`/)
+  })
+
+  test('airports that are not those of the topology', async () => {
+    const [header, first, ...rest] = (await readFile(join(data, 'airports.csv'), 'utf8')).split('\n')
+    await writeFile(join(directory, 'airports.csv'), [header, first?.replace(',', ',New '), ...rest].join('\n'))
+    await symlink(resolve(data, 'flights-3m.parquet'), join(directory, 'flights-3m.parquet'))
+    const { code, line } = await refusal('--data', directory)
+    expect(code).toBe(1)
+    expect(line).toMatch(
+      /^npm start: The data file .*airports\.csv differs from .*functions\/flights\/airports\.json, the copy that the topology joins: give the airports\.csv/,
+    )
+  })
+
+  test('a value that begins with a dash', async () => {
+    expect(await refusal('--corrupt', '-1')).toEqual({
+      code: 2,
+      line: 'npm start: --corrupt -1 is not a whole number from 0 to 100,000. `npm start -- --help` lists the flags.',
+    })
   })
 
   test('a busy port', async () => {

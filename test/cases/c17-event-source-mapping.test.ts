@@ -19,7 +19,7 @@ describe('C17', () => {
     await world.stop()
   })
 
-  test('a filter that matches none of [1, 2, 3] invokes nothing and still advances', async () => {
+  test('[R] a filter that matches none of [1, 2, 3] invokes nothing and still advances', async () => {
     const world = new MappingWorld(filteredBy({ data: { v: [9] } }))
     for (const v of [1, 2, 3]) world.stream.put(s0, v, { json: { v } })
     await world.run(2_000)

@@ -9,6 +9,7 @@ import { bind, CustomSink, DeadLetters, DynamoDbTableSink, KinesisSink, KinesisS
 import { bindingsOf, grantsOf, newStack, newStream, shopIn } from './world.ts'
 
 const stringKey = (name: string) => ({ name, type: AttributeType.STRING })
+const keyed = { name: 'ledger', key: () => 'k' }
 
 describe('handles', () => {
   it('are bound by type: a source to a source, a sink to a sink', () => {
@@ -53,9 +54,11 @@ describe('a DynamoDB table as a sink', () => {
       {
         name: 'ledger',
         kind: 'dynamodb',
-        tableName: expect.stringContaining('Ledger'),
+        tableName: 'Ledger',
         partitionKey: 'id',
+        partitionKeyType: 'S',
         sortKey: 'at',
+        sortKeyType: 'S',
       },
     ])
     expect(grantsOf(stack, application, 'refunds').filter((grant) => grant.startsWith('dynamodb:'))).toEqual([
@@ -68,11 +71,28 @@ describe('a DynamoDB table as a sink', () => {
     expect(() => new DynamoDbTableSink(imported)).toThrow(
       'the table arn:aws:dynamodb:eu-west-1:111122223333:table/ledger is imported, so its key is not known here',
     )
-    expect(new DynamoDbTableSink(imported, { partitionKey: 'id' }).bindingFor('ledger')).toEqual({
+    expect(new DynamoDbTableSink(imported, { partitionKey: 'id' }).bindingFor(keyed)).toEqual({
       name: 'ledger',
       kind: 'dynamodb',
-      tableName: 'ledger',
+      tableName: 'arn:aws:dynamodb:eu-west-1:111122223333:table/ledger',
       partitionKey: 'id',
+    })
+  })
+
+  it.each([
+    ['TableV2', TableV2],
+    ['Table', Table],
+  ])('refuses a %s whose partition key cannot hold the text of a key function', (_, TableOf) => {
+    const number = { name: 'id', type: AttributeType.NUMBER }
+    const sink = new DynamoDbTableSink(
+      new TableOf(new Stack(), 'T', { partitionKey: number, sortKey: stringKey('at') }),
+    )
+    expect(() => sink.bindingFor(keyed)).toThrow(
+      /^the sink "ledger" has a key function, whose text is the partition key, and the partition key "id" of the table .*T has the type N: declare the sink without `key`/,
+    )
+    expect(sink.bindingFor({ name: 'ledger', key: undefined })).toMatchObject({
+      partitionKeyType: 'N',
+      sortKeyType: 'S',
     })
   })
 

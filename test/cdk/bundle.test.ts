@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { App, Stack } from 'aws-cdk-lib'
-import { bundlingFor, locateCode } from '../../lib/cdk/bundle.ts'
+import { bundlingFor, checkHandlerExport, locateCode } from '../../lib/cdk/bundle.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { kinesisEvent, sequenceNumber } from '../../lib/testing/index.ts'
 import { entry, shopIn } from './world.ts'
@@ -121,6 +121,42 @@ describe('the options of esbuild', () => {
       'process.env.MILLRACE_ADAPTER_KINESIS_SINK': '"false"',
       'process.env.STAGE': '"test"',
     })
+  })
+})
+
+describe('the handler of an entry', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-handler-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const check = (text: string, handler = 'handler') => {
+    const file = join(folder, 'entry.ts')
+    writeFileSync(file, text)
+    // As in a user's project, where both are installed.
+    if (!existsSync(join(folder, 'node_modules')))
+      symlinkSync(join(__dirname, '../../node_modules'), join(folder, 'node_modules'))
+    return expect(() => checkHandlerExport('orders', file, handler))
+  }
+
+  it.each([
+    ['export const hander: number = 1', 'exports hander'],
+    ['export const a = 1\nexport default 1', 'exports a, default'],
+    ['const handler = 1', 'exports nothing'],
+    ["import './handler.ts'", 'exports nothing'],
+  ])('is refused where %j is the entry', (text, found) => {
+    check(text).toThrow(/^stage "orders" has the handler "handler", and .*entry\.ts exports /)
+    check(text).toThrow(`${found}: export it there, or name another with \`handler\``)
+  })
+
+  it.each([
+    ['a declaration', 'export const handler = async (event: object): Promise<void> => {}', 'handler'],
+    ['another name', 'export function orders(): void {}', 'orders'],
+    ['a list', 'const h = 1\nexport { h as handler }', 'handler'],
+    ['what another file exports', "export { handler } from './other.ts'", 'handler'],
+    ['all of another file', "export * from './other.ts'", 'handler'],
+    ['CommonJS', 'exports.handler = () => {}', 'handler'],
+    ['a wrapper in a layer', 'export const a = 1', '/opt/wrapper.handler'],
+    ['what the bundler will refuse', 'export const = 1', 'handler'],
+  ])('passes as %s', (_, text, handler) => {
+    check(text, handler).not.toThrow()
   })
 })
 

@@ -136,7 +136,7 @@ describe('a deployed topology', () => {
       formatVersion: 1,
       topology: 'shop',
       sources: [{ name: 'refunds', kind: 'kinesis', streamArn: 'Refunds' }],
-      sinks: [{ name: 'ledger', kind: 'kinesis', streamName: expect.stringContaining('Ledger'), ordering: 'per-key' }],
+      sinks: [{ name: 'ledger', kind: 'kinesis', streamArn: 'Ledger', ordering: 'per-key' }],
       deadLetters: {
         kind: 'sqs',
         queueUrl: expect.stringContaining('ShopDeadLetters'),
@@ -272,6 +272,18 @@ describe('what cannot run is refused at synth', () => {
       /LATEST, which loses what arrives/,
     )
     expect(() => new KinesisSource(stream, { startingPosition: new Date(Number.NaN) })).toThrow('Invalid Date')
+  })
+
+  it.each([undefined, '', 7])('an entry that is %j', (none) => {
+    refused(() => ({ entry: none as never })).toThrow(
+      /^"entry" is (undefined|""|7): give StreamApplication the path of the file that exports the handler/,
+    )
+  })
+
+  it('a handler that its entry does not export', () => {
+    refused(() => ({ stages: { orders: { handler: 'hander' } } })).toThrow(
+      /^stage "orders" has the handler "hander", and .*fixtures\/handler\.ts exports handler: export it there/,
+    )
   })
 
   it('a handler file that is not there', () => {

@@ -88,6 +88,19 @@ describe('a fresh CDK app (CommonJS, jest)', () => {
     expect(report).toMatchObject({ success: true, numPassedTests: 1 })
   }, 60_000)
 
+  it('plans its topology and runs it on this machine, with the command that the package brings', () => {
+    const topology = 'functions/orders/topology.ts'
+    expect(run(app, 'npx', 'millrace', 'plan', topology)).toContain(
+      'orders: stateless; writes to large-orders, small-orders',
+    )
+    const order = { id: 'a', amount: 1_500, currency: 'EUR', placedAt: '2026-11-29T12:00:00Z' }
+    write(app, 'events.ndjson', `${JSON.stringify(order)}\n{"id":\n`)
+    const shown = run(app, 'npx', 'millrace', 'dev', topology, '--input', 'events.ndjson', '--once')
+    expect(shown).toContain(`large-orders: ${JSON.stringify(order)}`)
+    expect(shown).toContain('In the streams: large-orders 1, small-orders 0, dead letters 1.')
+    expect(run(app, 'npx', 'millrace', 'dead-letters', 'list')).toContain('not-json (decode)')
+  }, 120_000)
+
   it('synthesises, with neither Docker nor credentials', () => {
     run(app, 'npx', 'cdk', 'synth', '--quiet')
     const template = JSON.parse(readFileSync(join(app, 'cdk.out/Orders.template.json'), 'utf8'))
@@ -128,5 +141,27 @@ describe('an ES module project', () => {
   it('type-checks and runs its handler', () => {
     expect(run(app, 'npx', 'tsc')).toBe('')
     expect(run(app, 'node', 'app.ts')).toBe('the handler ran\n')
+  }, 60_000)
+
+  it('runs a topology on this machine', () => {
+    write(
+      app,
+      'functions/lines/topology.ts',
+      `import { text, Topology } from 'millrace'
+export const lines = new Topology('lines-app')
+lines.source('lines', text()).to(lines.sink<string>('copies'))
+`,
+    )
+    write(
+      app,
+      'functions/lines/handler.ts',
+      `import { streamHandler } from 'millrace'
+import { lines } from './topology.ts'
+export const handler = streamHandler(lines)
+`,
+    )
+    write(app, 'lines.ndjson', '"to be"\n')
+    const shown = run(app, 'npx', 'millrace', 'dev', 'functions/lines/topology.ts', '--input', 'lines.ndjson', '--once')
+    expect(shown).toContain('In the streams: copies 1, dead letters 0.')
   }, 60_000)
 })

@@ -6,6 +6,7 @@
 import {
   AddTagsToStreamCommand,
   CreateStreamCommand,
+  DecreaseStreamRetentionPeriodCommand,
   DeleteStreamCommand,
   DescribeStreamCommand,
   DescribeStreamSummaryCommand,
@@ -20,7 +21,9 @@ import {
   MergeShardsCommand,
   PutRecordCommand,
   PutRecordsCommand,
+  RemoveTagsFromStreamCommand,
   type Shard,
+  type ShardFilter,
   type ShardIteratorType,
   SplitShardCommand,
   UpdateShardCountCommand,
@@ -60,9 +63,25 @@ export async function runKinesisCalls(client: KinesisClient, StreamName: string)
   await note('retention', () =>
     client.send(new IncreaseStreamRetentionPeriodCommand({ StreamName, RetentionPeriodHours: 48 })).then(() => 'done'),
   )
+  await note('tags removed', async () => {
+    await client.send(new RemoveTagsFromStreamCommand({ StreamName, TagKeys: ['team'] }))
+    return (await client.send(new ListTagsForStreamCommand({ StreamName }))).Tags
+  })
+  await note('shorter retention', async () => {
+    await client.send(new DecreaseStreamRetentionPeriodCommand({ StreamName, RetentionPeriodHours: 24 }))
+    const { StreamDescriptionSummary: s } = await client.send(new DescribeStreamSummaryCommand({ StreamName }))
+    return s?.RetentionPeriodHours
+  })
+  await note('retention below a day', () =>
+    client.send(new DecreaseStreamRetentionPeriodCommand({ StreamName, RetentionPeriodHours: 23 })),
+  )
   await noteRecords(client, StreamName, note)
+  await noteRefusals(client, StreamName, note)
   await noteResharding(client, StreamName, note, ready)
   await note('delete', () => client.send(new DeleteStreamCommand({ StreamName })).then(() => 'done'))
+  await note('delete what is not there', () =>
+    client.send(new DeleteStreamCommand({ StreamName: `${StreamName}-none` })),
+  )
   return outcomes
 }
 
@@ -118,6 +137,102 @@ async function noteRecords(client: KinesisClient, StreamName: string, note: Note
   )
 }
 
+async function noteRefusals(client: KinesisClient, StreamName: string, note: Note): Promise<void> {
+  const put = (PartitionKey: string, bytes: number, more: object = {}) =>
+    client
+      .send(new PutRecordCommand({ StreamName, PartitionKey, Data: Buffer.alloc(bytes), ...more }))
+      .then(({ ShardId }) => ShardId)
+  await note('put one mebibyte, the key counted', () => put('k', 1_048_575))
+  await note('put a byte more than one mebibyte', () => put('k', 1_048_576))
+  await note('put with the longest key', () => put('k'.repeat(256), 1))
+  await note('put with a key that is too long', () => put('k'.repeat(257), 1))
+  await note('put with an empty key', () => put('', 1))
+  await note('put with a hash key that is no number', () => put('k', 1, { ExplicitHashKey: '0x1' }))
+  await note('put 501 records', () => {
+    const Records = Array.from({ length: 501 }, () => ({ PartitionKey: 'k', Data: Buffer.alloc(1) }))
+    return client.send(new PutRecordsCommand({ StreamName, Records })).then(() => 'accepted')
+  })
+  await note('put no records', () =>
+    client.send(new PutRecordsCommand({ StreamName, Records: [] })).then(() => 'accepted'),
+  )
+  await note('put to a stream that is not there', () =>
+    client.send(new PutRecordCommand({ StreamName: `${StreamName}-none`, PartitionKey: 'k', Data: Buffer.alloc(1) })),
+  )
+  const ShardId = 'shardId-000000000000'
+  const iteratorOf = (ShardIteratorType: ShardIteratorType, more: object = {}) =>
+    client.send(new GetShardIteratorCommand({ StreamName, ShardId, ShardIteratorType, ...more }))
+  await note('iterator after no number', () => iteratorOf('AFTER_SEQUENCE_NUMBER'))
+  await note('iterator after what is no number', () =>
+    iteratorOf('AFTER_SEQUENCE_NUMBER', { StartingSequenceNumber: 'first' }),
+  )
+  await note('iterator at no time', () => iteratorOf('AT_TIMESTAMP'))
+  await note('read with an iterator that is none', () => client.send(new GetRecordsCommand({ ShardIterator: 'x' })))
+  await note('read no records', async () => {
+    const { ShardIterator } = await iteratorOf('TRIM_HORIZON')
+    return client.send(new GetRecordsCommand({ ShardIterator, Limit: 0 }))
+  })
+  await note('read one record at a time', async () => {
+    const keys: (string | undefined)[] = []
+    let { ShardIterator } = await iteratorOf('TRIM_HORIZON')
+    for (let reads = 0; reads < 3; reads += 1) {
+      const answer = await client.send(new GetRecordsCommand({ ShardIterator, Limit: 1 }))
+      keys.push(...(answer.Records ?? []).map(({ PartitionKey }) => PartitionKey))
+      ShardIterator = answer.NextShardIterator
+    }
+    return keys
+  })
+  await note('create a stream with a bad name', () =>
+    client.send(new CreateStreamCommand({ StreamName: 'no spaces', ShardCount: 1 })),
+  )
+  await note('create a stream without shards', () =>
+    client.send(new CreateStreamCommand({ StreamName: `${StreamName}-none`, ShardCount: 0 })),
+  )
+}
+
+async function noteListing(client: KinesisClient, StreamName: string, note: Note): Promise<void> {
+  const idsOf = (shards: readonly Shard[] | undefined) => shards?.map(({ ShardId }) => Number(ShardId?.slice(-12)))
+  const list = async (ShardFilter: ShardFilter) =>
+    idsOf((await client.send(new ListShardsCommand({ StreamName, ShardFilter }))).Shards)
+  await note('list in pages of two', async () => {
+    const pages: unknown[] = []
+    let input: { StreamName?: string; NextToken?: string } = { StreamName }
+    for (;;) {
+      const page = await client.send(new ListShardsCommand({ ...input, MaxResults: 2 }))
+      pages.push(idsOf(page.Shards))
+      if (page.NextToken === undefined) return pages
+      input = { NextToken: page.NextToken }
+    }
+  })
+  await note('list with name and token', async () => {
+    const { NextToken } = await client.send(new ListShardsCommand({ StreamName, MaxResults: 1 }))
+    return client.send(new ListShardsCommand({ StreamName, NextToken }))
+  })
+  await note('list after a shard', async () => {
+    const ExclusiveStartShardId = 'shardId-000000000001'
+    return idsOf((await client.send(new ListShardsCommand({ StreamName, ExclusiveStartShardId }))).Shards)
+  })
+  await note('list what is open', () => list({ Type: 'AT_LATEST' }))
+  await note('list from the oldest record on', () => list({ Type: 'FROM_TRIM_HORIZON' }))
+  await note('list what was open at the oldest record', () => list({ Type: 'AT_TRIM_HORIZON' }))
+  await note('list behind a shard', () => list({ Type: 'AFTER_SHARD_ID', ShardId: 'shardId-000000000001' }))
+  await note('describe in pages', async () => {
+    const { StreamDescription: first } = await client.send(new DescribeStreamCommand({ StreamName, Limit: 2 }))
+    return { shards: idsOf(first?.Shards), more: first?.HasMoreShards }
+  })
+  await note('merge shards that are not adjacent', () => {
+    const pair = { ShardToMerge: 'shardId-000000000002', AdjacentShardToMerge: 'shardId-000000000001' }
+    return client.send(new MergeShardsCommand({ StreamName, ...pair }))
+  })
+  await note('split outside of its range', () => {
+    const ShardToSplit = 'shardId-000000000001'
+    return client.send(new SplitShardCommand({ StreamName, ShardToSplit, NewStartingHashKey: '1' }))
+  })
+  await note('split a shard that is not there', () => {
+    const ShardToSplit = 'shardId-000000000099'
+    return client.send(new SplitShardCommand({ StreamName, ShardToSplit, NewStartingHashKey: '1' }))
+  })
+}
+
 async function noteResharding(
   client: KinesisClient,
   StreamName: string,
@@ -131,6 +246,7 @@ async function noteResharding(
     await ready()
     return list()
   })
+  await noteListing(client, StreamName, note)
   await note('split a closed shard', () =>
     client.send(new SplitShardCommand({ StreamName, ShardToSplit: 'shardId-000000000000', NewStartingHashKey })),
   )

@@ -10,7 +10,9 @@ import {
   type LocalApplicationOptions,
   startLocalApplication,
 } from '../../lib/local/local-application.ts'
+import type { LocalInvocation } from '../../lib/local/local-stage.ts'
 import { shardViews } from '../../lib/local/run-display.ts'
+import type { WorkerEvent } from '../../lib/local/workers/index.ts'
 import { greetingsApp } from './fixtures/greetings.ts'
 
 const timeoutMs = 60_000
@@ -154,6 +156,56 @@ test(
     expect(app.status().stages[0]?.mapping.state).toBe('stopped')
     const checkpoints = JSON.parse(await readFile(join(directory, 'state/checkpoints/names.json'), 'utf8'))
     expect(checkpoints.shards['shardId-000000000000'].position.at).toBe('after')
+  },
+  timeoutMs,
+)
+
+test(
+  'workers can be killed and added while it runs, and say what they did',
+  async () => {
+    const events: WorkerEvent[] = []
+    const invocations: LocalInvocation[] = []
+    const recordsIn: number[] = []
+    const app = await start({
+      shards: 2,
+      workers: 2,
+      batchSize: 1,
+      affinity: 'shards',
+      mapping: { maximumBatchingWindowInSeconds: 0, emulation: { pollIntervalMs: 20 } },
+      onWorkerEvent: (stage, event) => void (stage === 'names' && events.push(event)),
+      onInvocation: (invocation) => invocations.push(invocation),
+      onMetrics: (_stage, _workerId, metrics) => recordsIn.push(...(metrics.get('records-in') ?? [])),
+    })
+    await app.run()
+    await send(app, '{"name":"Ada"}', '{"name":"Bob"}')
+    await settle(app)
+    await until(() => recordsIn.length === 2)
+    expect(recordsIn).toEqual([1, 1])
+    expect(invocations).toMatchObject([
+      {
+        stage: 'names',
+        lane: 0,
+        attempt: 1,
+        records: 1,
+        firstPosition: expect.stringMatching(/^\d+$/),
+        outcome: 'answered',
+      },
+      { stage: 'names', records: 1, outcome: 'answered' },
+    ])
+    const workers = app.workersOf('names')
+    await workers.addWorkers(1)
+    expect(app.status().stages[0]?.workers.map(({ id }) => id)).toEqual(['w1', 'w2', 'w3'])
+    await workers.killWorker('w1')
+    expect(events.filter(({ kind }) => kind === 'exited')).toMatchObject([{ workerId: 'w1' }])
+    await send(app, '{"name":"Cyd"}')
+    await settle(app)
+    const greeted = received.map(({ value }) => value)
+    expect(greeted).toHaveLength(3)
+    expect(greeted).toEqual(
+      expect.arrayContaining([hello('Ada'), hello('Bob'), hello('Cyd')].map(({ value }) => value)),
+    )
+    expect(() => app.workersOf('nobody')).toThrow('there is no stage "nobody": there are names')
+    await expect(workers.killWorker('w9')).rejects.toThrow('There is no worker w9')
   },
   timeoutMs,
 )

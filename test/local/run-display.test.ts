@@ -4,6 +4,7 @@ const view: RunView = {
   sent: 61_200,
   total: 113_533,
   taken: 45_300,
+  repeats: 0,
   recordsPerSecond: 6_120.4,
   outputs: [
     { name: 'clean', records: 45_261 },
@@ -28,6 +29,7 @@ const view: RunView = {
       state: 'blocked: the stream is gone',
     },
   ],
+  troubles: ['orders: 3 records were given up and reported nowhere'],
 }
 
 class Output {
@@ -47,18 +49,40 @@ class Output {
 test('the live block shows progress, counts, rate and each shard', () => {
   expect(renderBlock(view)).toEqual([
     'sent  ███████████████░░░░░░░░░░░░░  53 %   61,200 of 113,533 records',
-    'in 45,300   out 45,290   6,120 records/s',
+    'in 45,300   behind 15,900   out 45,290   6,120 records/s now',
     'clean 45,261   rejected 19   dead letters 10',
-    'shard                 position     done this run  waiting    lag',
-    'shardId-000000000000  …9499534338         12,000    1,200  0.3 s',
-    'shardId-000000000001  -                        0        0  0.0 s  blocked: the stream is gone',
+    'shard                 position     done this run  read, not done    lag',
+    'shardId-000000000000  …9499534338         12,000           1,200  0.3 s',
+    'shardId-000000000001  -                        0               0  0.0 s  blocked',
+    'shardId-000000000001 blocked: the stream is gone',
+    'orders: 3 records were given up and reported nowhere',
+  ])
+})
+
+test('a long reason is folded between words, and shards with the same one share it', () => {
+  const state = `retrying: ${'the table is gone, '.repeat(8)}so nothing can be read`
+  const shards = [0, 1, 2].flatMap(() => view.shards.slice(1).map((shard) => ({ ...shard, state })))
+  expect(renderBlock({ ...view, shards, troubles: [] }).slice(4)).toEqual([
+    ...Array(3).fill('shardId-000000000001  -                     0               0  0.0 s  retrying'),
+    '3 shards retrying: the table is gone, the table is gone, the table is gone, the table is gone, the',
+    '  table is gone, the table is gone, the table is gone, the table is gone, so nothing can be read',
   ])
 })
 
 test('the line says the same, with its time in UTC', () => {
   expect(renderLine(view, Date.UTC(2026, 0, 1, 12, 0, 5))).toBe(
-    '2026-01-01T12:00:05Z | sent 61,200 of 113,533 (53 %) | in 45,300, out 45,290 (clean 45,261, rejected 19, dead letters 10) | 6,120 records/s | shards: 0 at …9499534338 lag 0.3 s; 1 at - lag 0.0 s blocked: the stream is gone',
+    '2026-01-01T12:00:05Z | sent 61,200 of 113,533 (53 %) | in 45,300, behind 15,900, out 45,290 (clean 45,261, rejected 19, dead letters 10) | 6,120 records/s now | shards: 0 at …9499534338 lag 0.3 s; 1 at - lag 0.0 s blocked: the stream is gone | orders: 3 records were given up and reported nowhere',
   )
+})
+
+test('outputs that came more than once are told, on a terminal and elsewhere', () => {
+  const repeated = { ...view, repeats: 1_500 }
+  expect(renderBlock(repeated)[1]).toBe('in 45,300   behind 15,900   out 45,290   1,500 repeated   6,120 records/s now')
+  expect(renderLine(repeated, 0)).toContain('dead letters 10), 1,500 repeated | 6,120 records/s now |')
+})
+
+test('a line before the first shard is known says nothing of shards', () => {
+  expect(renderLine({ ...view, shards: [], troubles: [] }, 0)).toMatch(/\| 6,120 records\/s now$/)
 })
 
 test('a terminal is painted over in place, and no line is wider than it', () => {
@@ -71,7 +95,7 @@ test('a terminal is painted over in place, and no line is wider than it', () => 
   expect(output.text).not.toContain('\u001b')
   nowMs = 1_000
   display.show(() => view)
-  const [first = '', second = ''] = output.text.split('\u001b[6A\u001b[0J')
+  const [first = '', second = ''] = output.text.split('\u001b[8A\u001b[0J')
   expect(second).toBe(first)
   expect(Math.max(...first.split('\n').map((line) => line.length))).toBe(59)
 })
@@ -81,7 +105,7 @@ test('what is said stays above the block', () => {
   const display = new RunDisplay(output, () => 0)
   display.show(() => view)
   display.say('Stopping')
-  expect(output.text.endsWith('\u001b[6A\u001b[0JStopping\n')).toBe(true)
+  expect(output.text.endsWith('\u001b[8A\u001b[0JStopping\n')).toBe(true)
 })
 
 test('a block that is kept is not painted over', () => {

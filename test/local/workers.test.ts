@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import type { InvocationInfo } from '../../lib/emulator/event-source-mapping/index.ts'
 import {
+  type PoolInvocation,
   startWorkerPool,
   type WorkerEvent,
   type WorkerPool,
@@ -140,6 +141,23 @@ describe('a handler that misbehaves is a function error', () => {
     })
   }, 30_000)
 
+  test('holds more than its memory limit outside of the heap: killed while it is busy, with what it held', async () => {
+    const workers = await start({ handlerName: 'neverAnswers', memoryLimitMb: 128, residentMb: () => 128.2 })
+    expect(await workers.invoke({}, info())).toEqual({
+      kind: 'function-error',
+      reason: 'Runtime.OutOfMemory: the environment holds 129 MB, above its memory limit of 128 MB',
+    })
+  })
+
+  test.each([
+    ['what it holds cannot be told', 128, () => undefined],
+    ['it holds no more than the limit', 128, () => 128],
+    ['the limit is below the least on Lambda', 127, () => 1_000],
+  ])('goes on where %s', async (_, memoryLimitMb, residentMb) => {
+    const workers = await start({ handlerName: 'slow', memoryLimitMb, residentMb })
+    expect((await workers.invoke({ ms: 250 }, info())).kind).toBe('answered')
+  })
+
   test('throws while it is loaded: every invocation fails with the reason and costs one process', async () => {
     const events: WorkerEvent[] = []
     const handlerFile = join(fixtures, 'throws-at-load.mjs')
@@ -155,6 +173,14 @@ describe('a handler that misbehaves is a function error', () => {
   test('answers nothing: null, which is success', async () => {
     const workers = await start({ handlerName: 'answersNothing' })
     expect(await workers.invoke({}, info())).toEqual({ kind: 'answered', payload: null })
+  })
+
+  test('is not touched by Ctrl-C, which a terminal sends to every process of the group', async () => {
+    const workers = await start({ handlerName: 'slow' })
+    const running = workers.invoke({ ms: 100 }, info())
+    process.kill(workers.workers()[0]?.pid ?? 0, 'SIGINT')
+    expect((await running).kind).toBe('answered')
+    expect(workers.workers()).toMatchObject([{ id: 'w1', state: 'idle' }])
   })
 
   test('a death leaves the next invocation to the replacement', async () => {
@@ -200,6 +226,28 @@ describe('a pool with affinity', () => {
     )
     await until(() => events.some((event) => event.kind === 'moved' && event.workerId === 'w3'))
     expect(workers.workers().map((worker) => worker.units.length)).toEqual([2, 2])
+  })
+
+  test('a replacement that is to wait does so only while others live', async () => {
+    const workers = await start({ size: 2, affinity: 'shards', handlerName: 'slow', replacementDelayMs: 3_600_000 })
+    await Promise.all(['a', 'b'].map((shard) => workers.invoke({ ms: 0 }, info(shard))))
+    await workers.kill('w1')
+    expect(workers.workers().map(({ id }) => id)).toEqual(['w2'])
+    await workers.kill('w2')
+    expect((await workers.invoke({ ms: 0 }, info('a'))).kind).toBe('answered')
+    expect(workers.workers().map(({ id }) => id)).toEqual(['w3'])
+  })
+
+  test('says of every invocation who ran it, when, and what became of it', async () => {
+    const invocations: PoolInvocation[] = []
+    const workers = await start({ handlerName: 'exitsOnDemand', onInvocation: (one) => invocations.push(one) })
+    await workers.invoke({ exit: false }, info('a'))
+    await workers.invoke({ exit: true }, info('b'))
+    expect(invocations).toMatchObject([
+      { workerId: 'w1', event: { exit: false }, info: { shardId: 'a' }, outcome: { kind: 'answered' } },
+      { workerId: 'w1', event: { exit: true }, info: { shardId: 'b' }, outcome: { kind: 'function-error' } },
+    ])
+    for (const { startedAtMs, endedAtMs } of invocations) expect(endedAtMs).toBeGreaterThanOrEqual(startedAtMs)
   })
 
   test('workers that are added take their share, and nothing else moves', async () => {

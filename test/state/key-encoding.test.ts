@@ -154,6 +154,8 @@ describe('keyText', () => {
     ['h1', 'h1'],
     ['', ''],
     ['__proto__', '__proto__'],
+    ['text', 'text'],
+    ['bytes', 'bytes'],
     [['doc-7', '12'], '["doc-7","12"]'],
     [[], '[]'],
     [Uint8Array.of(0, 255), 'bytes:00ff'],

@@ -209,14 +209,36 @@ const broken: [what: string, rule: RegExp, Change][] = [
     (store) => {
       let shared: ReadonlyMap<string, KeyItem> | undefined
       return {
-        commit(...args) {
-          shared = undefined
-          return store.commit(...args)
+        async commit(...args) {
+          const outcome = await store.commit(...args)
+          if (outcome.status === 'committed') shared = undefined
+          return outcome
         },
         async readKeys(keys, signal) {
           if (keys.length !== 1) return store.readKeys(keys, signal)
           shared ??= await store.readKeys(keys, signal)
           return shared
+        },
+      }
+    },
+  ],
+  [
+    'shares what it answers to a lost commit',
+    /rule 5: the item, after the value that was read before/,
+    (store) => {
+      const own = new Map<string, KeyItem>()
+      return {
+        async commit(...args) {
+          const [{ key }] = args
+          const outcome = await store.commit(...args)
+          if (outcome.status === 'committed') own.delete(key)
+          if (outcome.status === 'committed' || outcome.found === undefined) return outcome
+          own.set(key, own.get(key) ?? outcome.found)
+          return { status: 'conflict', found: own.get(key) }
+        },
+        async readKeys(...args) {
+          const items = await store.readKeys(...args)
+          return new Map([...items].map(([key, item]) => [key, own.get(key) ?? item]))
         },
       }
     },

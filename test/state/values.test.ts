@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
+import { numberBytes } from '../../lib/emulator/dynamodb/number.ts'
 import type { StateValue } from '../../lib/state/state-store.ts'
 import { checkValue, deepestNesting, sizeOf } from '../../lib/state/values.ts'
 
@@ -152,5 +153,20 @@ describe('sizeOf', () => {
     [{}, 3],
   ])('%p counts as %d', (value, bytes) => {
     expect(sizeOf(value)).toBe(bytes)
+  })
+
+  test('a number counts at least as much as DynamoDB says, and 21 bytes at most', () => {
+    const number = fc.oneof(
+      fc.double({ noNaN: true, min: -1e120, max: 1e120 }).filter((n) => n === 0 || Math.abs(n) > 1e-120),
+      fc.integer(),
+      fc.bigInt({ min: -(10n ** 38n), max: 10n ** 38n }),
+    )
+    fc.assert(
+      fc.property(number, (value) => {
+        const bytes = numberBytes(String(value))
+        expect(sizeOf(value)).toBeGreaterThanOrEqual(bytes)
+        expect(sizeOf(value)).toBeLessThanOrEqual(21)
+      }),
+    )
   })
 })

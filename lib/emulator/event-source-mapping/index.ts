@@ -1,4 +1,5 @@
 export type { MappingCounters } from './counters.ts'
+export { type DynamoDbChange, dynamoDbFormat, dynamoDbRecord } from './dynamodb-format.ts'
 export {
   buildKinesisEvent,
   type KinesisEvent,
@@ -11,3 +12,4 @@ export { EventSourceMapping, type MappingOptions, type MappingStatus } from './m
 export type * from './ports.ts'
 export type { EmulationSettings, MappingSettings } from './settings.ts'
 export type { ShardStatus } from './shard-runner.ts'
+export { withTimeLimit } from './time-limit.ts'

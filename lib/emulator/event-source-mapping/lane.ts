@@ -158,13 +158,27 @@ export class Lane {
       await bell.wait(clock, Math.min(attempt.dueMs, expiryMs ?? attempt.dueMs) - nowMs)
       return
     }
-    const { result, functionError, requestId } = await this.#attempt(attempt)
-    const { done, discarded, retry } = afterAttempt(attempt, result, settings, clock.nowMs())
+    const batch = this.#regroup(attempt)
+    const { result, functionError, requestId } = await this.#attempt(batch)
+    const { done, discarded, retry } = afterAttempt(batch, result, settings, clock.nowMs())
     if (discarded !== undefined) {
       const { records, invokeCount } = discarded
       await this.#giveUp(records, 'RetryAttemptsExhausted', { invokeCount, requestId, functionError })
     }
     await this.#finish([...done, ...(discarded?.records ?? [])], retry)
+  }
+
+  /** What to attempt again: the same batch, or with `regroups` one that is filled up with what waits, unless a part follows it. */
+  #regroup(attempt: Attempt<PendingRecord>): Attempt<PendingRecord> {
+    const { settings, format } = this.#context
+    if (settings.retriedBatch === 'stays' || attempt.failures === 0 || this.#work.length > 1) return attempt
+    const candidates = [...attempt.records, ...this.#waiting]
+    const { count } = nextBatch(candidates, { ...settings, emptyEventBytes: format.emptyEventBytes })
+    const added = Math.max(0, count - attempt.records.length)
+    const batch = { ...attempt, records: [...attempt.records, ...this.#waiting.slice(0, added)] }
+    this.#waiting = this.#waiting.slice(added)
+    this.#work = [batch]
+    return batch
   }
 
   /** Replaces the batch in progress by what is left of it, and makes what is done durable. */
@@ -208,7 +222,7 @@ export class Lane {
     const bytes = records.reduce((sum, record) => sum + record.eventBytes, format.emptyEventBytes)
     if (bytes > settings.maxPayloadBytes) {
       const reason = `record ${records[0]?.sequenceNumber} makes an event of ${bytes} bytes, above the limit of ${settings.maxPayloadBytes}`
-      return { kind: 'not-run', reason }
+      return { kind: settings.oversizeRecord, reason }
     }
     try {
       return await invoker.invoke(format.event(records, shardId), {

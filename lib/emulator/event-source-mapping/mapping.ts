@@ -6,6 +6,7 @@
  * 2. A shard with a checkpoint starts after it, whatever the starting position says.
  * 3. With LATEST, shards that appear after the first listing start at their beginning: their records are all newer.
  * 4. After `stop` nothing is in flight and everything that is done is saved, or the status says why it is not.
+ * 5. A shard has one poller that begins invocations and saves; one that was failed over only ends what it has in flight.
  */
 import type { Clock } from '../../core/clock.ts'
 import { describeError } from '../../core/errors.ts'
@@ -128,6 +129,24 @@ export class EventSourceMapping {
     this.#ringAll()
   }
 
+  /**
+   * A fault to inject: hands a shard to another poller, as Lambda may at any time. The invocation in flight goes on beside the new
+   * poller, which begins after what is saved, or at `from` where an older checkpoint is to be replayed. So records come again,
+   * and the effects of the older invocation may land among those of the newer ones: duplicated and out of order. Retry budgets begin
+   * anew. A shard that is not being read has no poller, and nothing happens.
+   *
+   * @see https://docs.aws.amazon.com/lambda/latest/dg/services-kinesis-windows.html "might be processed out of order"
+   * @example
+   * mapping.failOver('shardId-000000000000', { at: 'trim-horizon' })
+   */
+  failOver(shardId: string, from?: Checkpoint['position']): void {
+    const shard = this.#shards.get(shardId)
+    if (shard?.runner === undefined || !shard.isRunning || this.#isStopping()) return
+    const abandoned = shard.runner
+    this.#run(shard, from ?? this.#checkpoints.get(shardId)?.position ?? this.#startAt(shardId))
+    abandoned.ring()
+  }
+
   status(): MappingStatus {
     return {
       state: this.#shownState(),
@@ -223,7 +242,9 @@ export class EventSourceMapping {
       this.#shards.set(shardId, { description, runner: undefined, isDrained, isRunning: false })
     }
     for (const shard of this.#shards.values()) {
-      if (!shard.isDrained && !shard.isRunning && this.#isReadable(shard.description)) this.#run(shard)
+      if (!shard.isDrained && !shard.isRunning && this.#isReadable(shard.description)) {
+        this.#run(shard, this.#startAt(shard.description.shardId))
+      }
     }
   }
 
@@ -232,22 +253,29 @@ export class EventSourceMapping {
     return parentIds.every((parentId) => this.#shards.get(parentId)?.isDrained ?? true)
   }
 
-  #run(shard: KnownShard): void {
-    const { description } = shard
-    const runner = new ShardRunner({
+  #run(shard: KnownShard, startAt: ReadPosition): void {
+    const { shardId } = shard.description
+    const isAbandoned = () => shard.runner !== runner
+    const runner: ShardRunner = new ShardRunner({
       ...this.#options,
       settings: this.#settings,
       onFailure: this.#options.onFailure,
-      shardId: description.shardId,
+      shardId,
       counters: this.#counters,
       accepts: this.#accepts,
-      startAt: this.#startAt(description.shardId),
-      isStopping: () => this.#isStopping(),
+      startAt,
+      save: async (checkpoint) => {
+        if (isAbandoned()) return
+        await this.#options.checkpoints.save(shardId, checkpoint)
+        this.#checkpoints.set(shardId, checkpoint)
+      },
+      isStopping: () => this.#isStopping() || isAbandoned(),
       isPaused: () => this.#isPaused,
     })
     shard.runner = runner
     shard.isRunning = true
     const loop = runner.run().then((end) => {
+      if (isAbandoned()) return
       shard.isRunning = false
       shard.isDrained = end === 'drained'
       this.#drains += 1

@@ -103,8 +103,8 @@ export interface FailureMessage {
 }
 
 /**
- * What differs between sources that are read by shards: Kinesis has one, DynamoDB streams can have another. Everything
- * else of a mapping is the same for them.
+ * What differs between sources that are read by shards, Kinesis and DynamoDB Streams. Everything else of a mapping is the same
+ * for them.
  */
 export interface SourceFormat {
   /** The event that the function receives. */
@@ -118,7 +118,7 @@ export interface SourceFormat {
   /** JSON text of the record's content, or `undefined` where its bytes are no text. */
   filterText(record: SourceRecord): string | undefined
   /** What filters see of the record beside its content. */
-  filterMetadata(record: SourceRecord): Readonly<Record<string, string>>
+  filterMetadata(record: SourceRecord): Readonly<Record<string, string | Readonly<Record<string, string>>>>
   /** Name and form of the envelope's batch information. */
   batchInfo(records: readonly SourceRecord[], shardId: string): Readonly<Record<string, unknown>>
 }

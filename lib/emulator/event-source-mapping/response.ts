@@ -44,7 +44,7 @@ function lowestFailure(failures: readonly unknown[], records: readonly SourceRec
   return {
     kind: 'partial',
     index: lowest ?? 0,
-    reason: `the function reported ${records[lowest ?? 0]?.sequenceNumber}`,
+    reason: `the function reported ${records[lowest ?? 0]?.sequenceNumber} as failed; its log says why`,
   }
 }
 

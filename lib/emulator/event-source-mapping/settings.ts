@@ -1,4 +1,5 @@
 import { ConfigurationError } from '../../core/errors.ts'
+import { laneOf as fnvLaneOf } from './batching.ts'
 
 /**
  * The parameters of an event source mapping on a stream, with AWS's names, ranges and defaults.
@@ -57,6 +58,15 @@ export interface EmulationSettings {
   readonly backoff: { readonly initialMs: number; readonly factor: number; readonly maxMs: number }
   /** With a parallelization factor: whether a lane that is retrying also holds up the rest of its shard. @default 'blocks-lane' */
   readonly failingLane: 'blocks-lane' | 'blocks-shard'
+  /** Which lane a partition key belongs to, from 0. @default FNV-1a of the key, modulo the parallelization factor */
+  readonly laneOf: (partitionKey: string, parallelizationFactor: number) => number
+  /** Whether a batch that is tried again is the same, or is filled up with what has arrived since. @default 'stays' */
+  readonly retriedBatch: 'stays' | 'regroups'
+  /**
+   * A record that makes an event above the payload limit even alone: the function cannot be run, for ever unless by age, or each
+   * try counts as a function error. @default 'not-run'
+   */
+  readonly oversizeRecord: 'not-run' | 'function-error'
   /** An answer of no known shape: silent success as far as is known, or a failure. @default 'success' */
   readonly unrecognisedAnswer: 'success' | 'failure'
   /** Limit of the event as JSON. @default 6,291,456 (6 MB) */
@@ -92,6 +102,9 @@ const emulationDefaults: EmulationSettings = {
   startDelayMs: 0,
   backoff: { initialMs: 400, factor: 2, maxMs: 60_000 },
   failingLane: 'blocks-lane',
+  laneOf: fnvLaneOf,
+  retriedBatch: 'stays',
+  oversizeRecord: 'not-run',
   unrecognisedAnswer: 'success',
   maxPayloadBytes: 6 * 1024 * 1024,
   retentionMs: -1,

@@ -7,10 +7,9 @@
  * 3. `run` says `drained` only after the checkpoint that says so is saved.
  */
 import { describeError } from '../../core/errors.ts'
-import { laneOf } from './batching.ts'
 import { Doorbell } from './doorbell.ts'
 import { Lane, type LaneContext, type LaneStatus } from './lane.ts'
-import type { Checkpoint, CheckpointStore, ReadPosition, ShardRead, ShardReader, SourceRecord } from './ports.ts'
+import type { Checkpoint, ReadPosition, ShardRead, ShardReader, SourceRecord } from './ports.ts'
 import { type PendingRecord, ShardProgress } from './progress.ts'
 import { backoffMs } from './retry.ts'
 
@@ -36,9 +35,10 @@ export interface ShardStatus {
 
 export interface ShardRunnerOptions extends Omit<LaneContext, 'bell' | 'hasEnded' | 'isHeldUp' | 'commit'> {
   readonly reader: ShardReader
-  readonly checkpoints: CheckpointStore
   readonly accepts: (record: SourceRecord) => boolean
   readonly startAt: ReadPosition
+  /** Keeps the shard's checkpoint. */
+  save(checkpoint: Checkpoint): Promise<void>
 }
 
 export class ShardRunner {
@@ -110,7 +110,7 @@ export class ShardRunner {
   }
 
   async #read(): Promise<void> {
-    const { reader, shardId, settings, clock } = this.#options
+    const { reader, settings, clock } = this.#options
     let iterator: string | undefined
     let failures = 0
     while (!this.#options.isStopping()) {
@@ -131,7 +131,7 @@ export class ShardRunner {
       } catch (thrown) {
         iterator = undefined
         failures += 1
-        this.#sourceProblem = `${shardId} cannot be read: ${describeError(thrown).message}`
+        this.#sourceProblem = `cannot be read: ${describeError(thrown).message}`
         await this.#sleep(backoffMs(failures, settings))
       }
     }
@@ -148,7 +148,7 @@ export class ShardRunner {
   }
 
   async #take(read: ShardRead): Promise<void> {
-    const { accepts, counters, format, settings, shardId } = this.#options
+    const { accepts, counters, format, shardId } = this.#options
     this.#millisBehindLatest = read.millisBehindLatest
     this.#hasEnded = read.nextIterator === null
     for (const record of read.records) {
@@ -164,10 +164,18 @@ export class ShardRunner {
       }
       this.#bufferedRecords += 1
       this.#bufferedBytes += eventBytes
-      this.#lanes[laneOf(record.partitionKey, settings.parallelizationFactor)]?.offer(pending)
+      this.#laneFor(record.partitionKey).offer(pending)
     }
     this.#bell.ring()
     await this.#save()
+  }
+
+  #laneFor(partitionKey: string): Lane {
+    const { laneOf, parallelizationFactor } = this.#options.settings
+    const index = laneOf(partitionKey, parallelizationFactor)
+    const lane = this.#lanes[index]
+    if (lane !== undefined) return lane
+    throw new RangeError(`emulation.laneOf gave ${index}: give an integer from 0 to ${parallelizationFactor - 1}.`)
   }
 
   #isHeldUp(lane: Lane): boolean {
@@ -203,17 +211,17 @@ export class ShardRunner {
 
   /** Tries until the checkpoint is saved; when the mapping stops meanwhile, once more. False when it is not saved. */
   async #saveUntilDone(checkpoint: () => Checkpoint): Promise<boolean> {
-    const { checkpoints, shardId, settings } = this.#options
+    const { settings } = this.#options
     for (let failures = 1; ; failures += 1) {
       const isLast = this.#options.isStopping()
       const position = this.#progress.position
       try {
-        await checkpoints.save(shardId, checkpoint())
+        await this.#options.save(checkpoint())
         this.#savedPosition = position
         this.#checkpointProblem = undefined
         return true
       } catch (thrown) {
-        this.#checkpointProblem = `the checkpoint of ${shardId} cannot be saved: ${describeError(thrown).message}`
+        this.#checkpointProblem = `its checkpoint cannot be saved: ${describeError(thrown).message}`
         if (isLast) return false
         await this.#sleep(backoffMs(failures, settings))
       }

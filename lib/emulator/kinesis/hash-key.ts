@@ -2,6 +2,8 @@ import { hash } from 'node:crypto'
 
 /** Hash keys are the integers [0, 2^128). */
 export const HASH_KEY_COUNT = 1n << 128n
+/** Decimal digits that a request may give for one. */
+export const HASH_KEY_DIGITS = 39
 
 /**
  * Where Kinesis routes a partition key: the MD5 of its UTF-8 bytes, read as a big-endian 128-bit integer.

@@ -2,8 +2,8 @@
 
 import type { RoutedRecord } from './effects.ts'
 import { KinesisError } from './errors.ts'
-import { hashKeyOf, parseHashKey } from './hash-key.ts'
-import { parseSequenceNumber } from './sequence-number.ts'
+import { HASH_KEY_DIGITS, hashKeyOf, parseHashKey } from './hash-key.ts'
+import { parseSequenceNumber, SEQUENCE_DIGITS } from './sequence-number.ts'
 import type {
   GetRecordsInput,
   GetRecordsOutput,
@@ -19,7 +19,16 @@ import { billedBytes } from './shard-log.ts'
 import { checkSameStream, hashKeyRange } from './shard-operations.ts'
 import { openShardFor, type Shard, type Stream, sequenceOf, shardId, trimHorizonMs } from './stream.ts'
 import { decodeIterator, encodeIterator } from './tokens.ts'
-import { checkLength, checkRange, findShard, findStream, TOKEN_LIFE_MS, validationError, type World } from './world.ts'
+import {
+  checkDecimal,
+  checkLength,
+  checkRange,
+  findShard,
+  findStream,
+  TOKEN_LIFE_MS,
+  validationError,
+  type World,
+} from './world.ts'
 
 const LARGEST_REQUEST_BYTES = 10 * 1_048_576
 const LARGEST_ANSWER_BYTES = 10 * 1_048_576
@@ -94,6 +103,7 @@ function checkEntry(stream: Stream, entry: PutRecordsEntry, field: string): void
       `The record at '${field}' has ${bytes} bytes of data and partition key: stream ${stream.name} takes at most ${stream.maxRecordKiB} KiB (MaxRecordSizeInKiB).`,
     )
   }
+  checkDecimal('explicitHashKey', entry.ExplicitHashKey, HASH_KEY_DIGITS)
   if (entry.ExplicitHashKey !== undefined && parseHashKey(entry.ExplicitHashKey) === undefined) {
     throw new KinesisError(
       'InvalidArgumentException',
@@ -126,6 +136,7 @@ function rateExceeded(world: World, stream: Stream, shard: Shard): string {
  * for nothing more; only a number that this stream never gave is refused.
  */
 function checkOrdering(world: World, stream: Stream, sequence: string): void {
+  checkDecimal('sequenceNumberForOrdering', sequence, SEQUENCE_DIGITS)
   const parts = parseSequenceNumber(sequence)
   const shard = parts && stream.shards[parts.shardIndex]
   if (shard === undefined || parts === undefined || !gave(shard, parts)) {
@@ -199,6 +210,7 @@ function startingSequence(world: World, stream: Stream, shard: Shard, input: Get
   if (sequence === undefined) {
     throw new KinesisError('InvalidArgumentException', `${input.ShardIteratorType} needs a StartingSequenceNumber.`)
   }
+  checkDecimal('startingSequenceNumber', sequence, SEQUENCE_DIGITS)
   const parts = parseSequenceNumber(sequence)
   if (parts !== undefined && parts.shardIndex !== shard.index && parts.shardIndex < stream.shards.length) {
     throw new KinesisError(

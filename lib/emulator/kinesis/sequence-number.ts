@@ -7,6 +7,9 @@
  * 2. A child's epoch is greater than its parents', so all its numbers are greater than all of theirs.
  * 3. The shard index makes numbers unique in the stream, and lets a number that is used on a wrong shard be refused.
  */
+/** Decimal digits that a request may give for one, far more than they have. */
+export const SEQUENCE_DIGITS = 129
+
 const PREFIX = 2n << 184n
 const EPOCH_SHIFT = 148n
 const NUMBER_SHIFT = 84n

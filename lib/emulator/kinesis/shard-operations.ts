@@ -1,6 +1,6 @@
 /** Operations on shards: listing, splitting, merging, and scaling as a series of splits and merges. */
 import { KinesisError } from './errors.ts'
-import { HASH_KEY_COUNT, parseHashKey, uniformStarts } from './hash-key.ts'
+import { HASH_KEY_COUNT, HASH_KEY_DIGITS, parseHashKey, uniformStarts } from './hash-key.ts'
 import type {
   HashKeyRange,
   ListShardsInput,
@@ -24,6 +24,7 @@ import {
 } from './stream.ts'
 import { decodeShardsToken, encodeShardsToken } from './tokens.ts'
 import {
+  checkDecimal,
   checkRange,
   findOpenShard,
   findStream,
@@ -172,6 +173,7 @@ function findProvisioned(
 export function splitShard(world: World, input: SplitShardInput): void {
   const stream = findProvisioned(world, input)
   const shard = findOpenShard(world, stream, input.ShardToSplit)
+  checkDecimal('newStartingHashKey', input.NewStartingHashKey, HASH_KEY_DIGITS)
   const start = parseHashKey(input.NewStartingHashKey)
   if (start === undefined || start <= shard.startHash + 1n || start >= shard.endHash) {
     throw new KinesisError(

@@ -93,6 +93,13 @@ export function checkLength(field: string, length: number, least: number, most: 
   }
 }
 
+/** Refuses a text that is not an integer in decimal, without sign or leading zeros, of at most so many digits. */
+export function checkDecimal(field: string, text: string | undefined, mostDigits: number): void {
+  if (text === undefined || (/^(0|[1-9]\d*)$/.test(text) && text.length <= mostDigits)) return
+  const pattern = `0|([1-9]\\d{0,${mostDigits - 1}})`
+  throw validationError(field, text.slice(0, 150), `Member must satisfy regular expression pattern: ${pattern}`)
+}
+
 export function validationError(field: string, value: string | number, constraint: string): KinesisError {
   return new KinesisError(
     'ValidationException',

@@ -5,6 +5,7 @@
  * Invariants:
  * 1. One invocation at a time; the pool sends the next only after the answer.
  * 2. The process ends when its parent is gone, even while the handler keeps its event loop busy.
+ * 3. Ctrl-C is the parent's affair: a terminal sends SIGINT to every process of the group, and an invocation in flight must not die of it.
  *
  * Unlike Lambda it is not frozen between invocations: what a handler leaves running goes on at once, not in the next invocation.
  */
@@ -22,6 +23,7 @@ const send = process.send?.bind(process)
 process.send = undefined
 
 process.on('disconnect', () => process.exit(0))
+process.on('SIGINT', () => {})
 watchParent()
 loadHandler().then(
   (handler) => {

@@ -1,4 +1,5 @@
 export {
+  type PoolInvocation,
   startWorkerPool,
   type WorkerEvent,
   type WorkerPool,

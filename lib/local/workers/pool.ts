@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. A worker has at most one invocation; what finds none free waits in the order in which it came.
- * 2. A worker that dies is replaced at once; one that never came to an invocation, since its handler cannot be loaded or ends the
+ * 2. A worker that dies is replaced at once, or after a delay while others live; one that never came to an invocation, since its handler cannot be loaded or ends the
  *    process, is replaced with the next invocation: a broken handler costs one process per attempt and no more.
  * 3. With affinity a unit is served by its holder only (see Affinity); what waits for a dead worker goes to the new holder.
  */
@@ -12,6 +12,7 @@ import { resolve } from 'node:path'
 import { ConfigurationError } from '../../core/errors.ts'
 import type { InvocationInfo, InvocationOutcome, Invoker } from '../../emulator/event-source-mapping/index.ts'
 import { Affinity } from './affinity.ts'
+import { type ResidentMb, residentMb as residentMbOnLinux } from './resident-memory.ts'
 import { Worker, type WorkerOptions } from './worker.ts'
 
 export interface WorkerPoolOptions {
@@ -25,17 +26,39 @@ export interface WorkerPoolOptions {
   readonly functionName?: string
   /** What the handler finds in `process.env`, beside Lambda's own variables. Nothing else is inherited but PATH. */
   readonly environment: Readonly<Record<string, string>>
-  /** Limit of the JavaScript heap; an environment above it aborts. */
+  /**
+   * Limit of the JavaScript heap, at which an environment aborts, and from 128 on, the least on Lambda, of all that its process holds
+   * while it is busy, where `residentMb` can tell.
+   */
   readonly memoryLimitMb: number
   readonly timeoutMs: number
   /** @default 10,000, as on Lambda */
   readonly initTimeoutMs?: number
   /** `shards`: each shard, or lane of one, stays with one worker while it lives. `none`: any free worker, as on Lambda. @default 'none' */
   readonly affinity?: 'none' | 'shards'
+  /** What a process holds. @default what Linux says; nothing on other systems */
+  readonly residentMb?: ResidentMb
+  /**
+   * How long a dead worker's replacement waits while other workers live. Starting a process takes a core for a moment, which those
+   * that take its shards over can use better. @default 0
+   */
+  readonly replacementDelayMs?: number
   /** A line that a worker wrote. @default dropped */
   readonly onLine?: (workerId: string, stream: 'stdout' | 'stderr', line: string) => void
   /** @default dropped */
   readonly onEvent?: (event: WorkerEvent) => void
+  /** Hears of every invocation that a worker ran, once it has ended. @default dropped */
+  readonly onInvocation?: (invocation: PoolInvocation) => void
+}
+
+/** An invocation that a worker ran. Times are milliseconds since 1970; what came before `startedAtMs` was waiting for the worker. */
+export interface PoolInvocation {
+  readonly workerId: string
+  readonly event: unknown
+  readonly info: InvocationInfo
+  readonly startedAtMs: number
+  readonly endedAtMs: number
+  readonly outcome: InvocationOutcome
 }
 
 /** What happened to a worker, for a display. `atMs` is milliseconds since 1970. */
@@ -75,7 +98,8 @@ export interface WorkerPool extends Invoker {
 }
 
 interface Job {
-  readonly event: string
+  readonly event: unknown
+  readonly eventText: string
   readonly info: InvocationInfo
   readonly unit: string
   readonly settle: (outcome: InvocationOutcome) => void
@@ -127,7 +151,7 @@ class ProcessPool implements WorkerPool {
     if (this.#isStopped) return Promise.resolve({ kind: 'not-run', reason: 'the worker pool is stopped' })
     const unit = info.lane === 0 ? info.shardId : `${info.shardId}/${info.lane}`
     const outcome = new Promise<InvocationOutcome>((settle) => {
-      this.#queue.push({ event: JSON.stringify(event), info, unit, settle })
+      this.#queue.push({ event, eventText: JSON.stringify(event), info, unit, settle })
     })
     if (this.#missing > 0) {
       this.#missing -= 1
@@ -176,10 +200,10 @@ class ProcessPool implements WorkerPool {
   async #start(): Promise<void> {
     if (this.#isStopped) return
     const { onLine = () => {}, handlerFile, handlerName = 'handler', functionName = 'local' } = this.#options
-    const { initTimeoutMs = 10_000 } = this.#options
+    const { initTimeoutMs = 10_000, residentMb = residentMbOnLinux } = this.#options
     const options: WorkerOptions = {
       ...this.#options,
-      ...{ onLine, handlerName, functionName, initTimeoutMs },
+      ...{ onLine, handlerName, functionName, initTimeoutMs, residentMb },
       handlerFile: resolve(handlerFile),
       onExit: (worker) => this.#onExit(worker),
     }
@@ -226,10 +250,17 @@ class ProcessPool implements WorkerPool {
     this.#workers.delete(worker.id)
     const orphans = this.#affinity?.leave(worker.id) ?? new Map<string, string | undefined>()
     this.#options.onEvent?.({ kind: 'exited', workerId: worker.id, atMs: Date.now(), orphans })
-    if (worker.invocations > 0 && !this.#isStopped) void this.#start()
+    if (worker.invocations > 0 && !this.#isStopped) this.#replace()
     // A module that ends its process by itself, right after it was loaded, would be started again without end.
     else if (worker.wasReady) this.#startLater('Runtime.ExitError: the environment ended before its first invocation')
     this.#dispatch()
+  }
+
+  #replace(): void {
+    const { replacementDelayMs = 0 } = this.#options
+    if (this.#workers.size === 0 || replacementDelayMs === 0) void this.#start()
+    // Once the pool is stopped, `#start` does nothing.
+    else setTimeout(() => void this.#start(), replacementDelayMs).unref()
   }
 
   /** Gives each idle worker the oldest invocation that it may take. */
@@ -247,10 +278,14 @@ class ProcessPool implements WorkerPool {
   }
 
   #give(worker: Worker, job: Job): void {
-    const outcome = worker.invoke(job.event, job.info)
+    const { event, info } = job
+    const startedAtMs = Date.now()
+    const outcome = worker.invoke(job.eventText, info)
     this.#inFlight.add(outcome)
     void outcome.then((settled) => {
       this.#inFlight.delete(outcome)
+      const ended = { startedAtMs, endedAtMs: Date.now(), outcome: settled }
+      this.#options.onInvocation?.({ workerId: worker.id, event, info, ...ended })
       job.settle(settled)
       this.#dispatch()
     })

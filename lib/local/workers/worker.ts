@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { InvocationInfo, InvocationOutcome } from '../../emulator/event-source-mapping/index.ts'
 import type { EnvironmentMessage, EnvironmentOptions, InvokeMessage } from './protocol.ts'
+import type { ResidentMb } from './resident-memory.ts'
 
 export interface WorkerOptions {
   readonly handlerFile: string
@@ -13,10 +14,16 @@ export interface WorkerOptions {
   readonly memoryLimitMb: number
   readonly timeoutMs: number
   readonly initTimeoutMs: number
+  readonly residentMb: ResidentMb
   readonly onLine: (workerId: string, stream: 'stdout' | 'stderr', line: string) => void
   /** After the process has ended, for whatever reason; the outcome of an invocation in flight is settled by then. */
   readonly onExit: (worker: Worker) => void
 }
+
+/** Between looks at the memory of a busy process. */
+const memoryLookMs = 100
+/** The least memory of a function on Lambda. Below it Node alone holds more, and only its heap is bounded. */
+const leastMemoryMb = 128
 
 /**
  * One child process that stands in for an execution environment.
@@ -44,6 +51,7 @@ export class Worker {
   /** Why the pool killed it, where it did. */
   #killedBecause: string | undefined
   #timer: NodeJS.Timeout
+  #memoryLooks: NodeJS.Timeout | undefined
 
   constructor(id: string, options: WorkerOptions) {
     this.id = id
@@ -84,6 +92,7 @@ export class Worker {
       this.#settle = resolve
       const reason = `Task timed out after ${(timeoutMs / 1_000).toFixed(2)} seconds`
       this.#timer = setTimeout(() => this.#kill(reason), timeoutMs)
+      this.#memoryLooks = setInterval(() => this.#lookAtMemory(), memoryLookMs)
       // A channel that is closed already means that the process is ending; its exit settles the invocation.
       this.#child.send(message, () => {})
     })
@@ -108,6 +117,16 @@ export class Worker {
     this.#child.kill('SIGKILL')
   }
 
+  /** V8 bounds the heap by itself; buffers and what native code holds are outside of it. */
+  #lookAtMemory(): void {
+    const { memoryLimitMb, residentMb } = this.#options
+    const heldMb = this.pid === undefined ? undefined : residentMb(this.pid)
+    if (memoryLimitMb < leastMemoryMb || heldMb === undefined || heldMb <= memoryLimitMb) return
+    this.#kill(
+      `Runtime.OutOfMemory: the environment holds ${Math.ceil(heldMb)} MB, above its memory limit of ${memoryLimitMb} MB`,
+    )
+  }
+
   #onMessage(message: EnvironmentMessage): void {
     // An answer that crosses the kill of a time-out is too late.
     if (this.#killedBecause !== undefined) return
@@ -127,6 +146,7 @@ export class Worker {
   }
 
   #end(outcome: InvocationOutcome): void {
+    clearInterval(this.#memoryLooks)
     if (this.state === 'busy') this.state = 'idle'
     const settle = this.#settle
     this.#settle = undefined

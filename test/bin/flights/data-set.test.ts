@@ -109,6 +109,23 @@ describe('readAirports', () => {
     )
   })
 
+  test.each([
+    ['empty', ''],
+    ['of another format', 'x\n'],
+    ['without a row', 'iata,name,city,state,country,latitude,longitude\n'],
+    [
+      'without its header',
+      '00M,Thigpen,Bay Springs,MS,USA,31.95,-89.23\n00R,Livingston,Livingston,TX,USA,30.68,-95.01\n',
+    ],
+    ['without a column', 'iata,name,city,country\n00M,Thigpen,Bay Springs,USA\n'],
+  ])('says in one line what to do when the file is %s', async (_, text) => {
+    await writeFile(join(directory, 'airports.csv'), text)
+    await expect(readAirports(directory)).rejects.toMatchObject({
+      name: 'ConfigurationError',
+      message: expect.stringMatching(/^The data file .*airports\.csv cannot be read: .*npm ci.*\.$/),
+    })
+  })
+
   test('are what the bundled table of the topology was made of', async () => {
     const bundled = await readFile('functions/flights/airports.json', 'utf8')
     expect(airportsJson(await readAirports(data))).toBe(bundled)

@@ -61,6 +61,18 @@ describe('what closes a batch (1.2)', () => {
     await world.stop()
   })
 
+  test('[I] where the option says so, each try of it counts, and it ends in the destination', async () => {
+    const world = new MappingWorld({ maximumRetryAttempts: 1, emulation: { oversizeRecord: 'function-error' } })
+    world.stream.put(s0, 1, { data: new Uint8Array(5 * 1024 * 1024) })
+    world.stream.put(s0, 2)
+    await world.run(60_000)
+    expect(world.invoker.batches).toEqual(['2'])
+    expect(world.destination.envelopes).toMatchObject([
+      { requestContext: { approximateInvokeCount: 2 }, KinesisBatchInfo: { startSequenceNumber: '1', batchSize: 1 } },
+    ])
+    await world.stop()
+  })
+
   test('the bytes of a batch are those of its JSON, whatever is in the record', () => {
     const format = kinesisFormat({ streamArn })
     const record = fc.record({
@@ -175,6 +187,20 @@ describe('lanes (1.3)', () => {
     await world.stop()
   })
 
+  test('[I] which key goes to which lane is an option', async () => {
+    const laneOf = (key: string) => (key === 'a' ? 1 : 0)
+    const world = new MappingWorld({ parallelizationFactor: 2, emulation: { laneOf } })
+    for (const [index, partitionKey] of ['a', 'b', 'c'].entries()) world.stream.put(s0, index + 1, { partitionKey })
+    await world.run(1_000)
+    expect(world.invoker.deliveries.map(({ info, sequenceNumbers }) => [info.lane, sequenceNumbers.join(' ')])).toEqual(
+      expect.arrayContaining([
+        [0, '2 3'],
+        [1, '1'],
+      ]),
+    )
+    await world.stop()
+  })
+
   test('[I] a failing lane stops only itself, or its whole shard where the option says so', async () => {
     for (const [failingLane, delivered] of [
       ['blocks-lane', true],
@@ -192,7 +218,7 @@ describe('lanes (1.3)', () => {
   })
 })
 
-test('the event is exactly what AWS sends (1.10)', () => {
+test('[R] the event is exactly what AWS sends (1.10)', () => {
   const record = { sequenceNumber: '49', partitionKey: 'k', data: Buffer.from('{"v":1}'), arrivalMs: 1_671_562_498_449 }
   const event = buildKinesisEvent([record], s0, {
     streamArn,

@@ -113,6 +113,25 @@ describe('retries and their counting (1.5)', () => {
     await world.stop()
   })
 
+  test('[I] a batch that is tried again stays as it was, or is filled up with what came since where the option says so', async () => {
+    for (const [retriedBatch, batches] of [
+      ['stays', ['1 2', '1 2', '3 4', '5']],
+      ['regroups', ['1 2', '1 2 3 4', '5']],
+    ] as const) {
+      const world = new MappingWorld({ batchSize: 4, emulation: { retriedBatch, pollIntervalMs: 100 } })
+      world.invoker.answer = (_, index) => (index === 0 ? failed() : answered(null))
+      for (const sequence of [1, 2]) world.stream.put(s0, sequence)
+      await world.run(50)
+      for (const sequence of [3, 4]) world.stream.put(s0, sequence)
+      await world.clock.advance(1_000)
+      world.stream.put(s0, 5)
+      await world.clock.advance(1_000)
+      expect(world.invoker.batches).toEqual(batches)
+      expect(world.checkpoints.at(s0)).toBe('5')
+      await world.stop()
+    }
+  })
+
   test('without limits a failing batch blocks its shard, and the status says why', async () => {
     const world = worldWith(4, { batchSize: 2 })
     world.invoker.answer = () => failed('Error: no table')
@@ -221,7 +240,7 @@ describe('maximum record age (1.5)', () => {
 })
 
 describe('the on-failure destination (1.7)', () => {
-  test('the envelope for SQS is exact and carries no payload', async () => {
+  test('[R] the envelope for SQS and SNS is exact, its times have milliseconds, and it carries no payload', async () => {
     const world = new MappingWorld({ maximumRetryAttempts: 0 })
     const startMs = world.clock.nowMs()
     world.stream.put(s0, 1, { arrivalMs: startMs - 1_551 })
@@ -251,7 +270,7 @@ describe('the on-failure destination (1.7)', () => {
     await world.stop()
   })
 
-  test('S3 receives the whole event as text, under the documented key', async () => {
+  test('[R] S3 receives the whole event as text, under the key that was recorded', async () => {
     const world = worldWith(1, { maximumRetryAttempts: 0 })
     world.destination.carriesPayload = true
     world.invoker.answer = () => failed()

@@ -2,6 +2,7 @@ import {
   EventSourceMapping,
   kinesisFormat,
   type MappingSettings,
+  type SourceFormat,
 } from '../../../lib/emulator/event-source-mapping/index.ts'
 import { MemoryCheckpoints, MemoryDestination, MemoryStream, ScriptedInvoker } from './memory-ports.ts'
 import { VirtualClock } from './virtual-clock.ts'
@@ -18,9 +19,11 @@ export class MappingWorld {
   readonly checkpoints = new MemoryCheckpoints()
   readonly destination = new MemoryDestination()
   readonly settings: MappingSettings
+  readonly #format: SourceFormat
   mapping: EventSourceMapping
 
-  constructor(settings: Partial<MappingSettings> = {}) {
+  constructor(settings: Partial<MappingSettings> = {}, format: SourceFormat = kinesisFormat({ streamArn })) {
+    this.#format = format
     this.settings = {
       uuid: 'e5a1c0de-0000-4000-8000-000000000001',
       functionArn,
@@ -36,7 +39,7 @@ export class MappingWorld {
   create(): EventSourceMapping {
     return new EventSourceMapping({
       settings: this.settings,
-      format: kinesisFormat({ streamArn }),
+      format: this.#format,
       reader: this.stream,
       invoker: this.invoker,
       checkpoints: this.checkpoints,

@@ -18,12 +18,16 @@ const plan = fc.record({
   retries: fc.constantFrom(-1, 0, 2),
   ageSeconds: fc.constantFrom(-1, -1, 60),
   bisect: fc.boolean(),
+  retriedBatch: fc.constantFrom('stays', 'regroups'),
   /** What becomes of each invocation, as a number to choose from; after the list all succeed. */
   fates: fc.array(fc.nat(99), { maxLength: 40 }),
   /** After how many records the shard is split, the mapping restarted, the disk full for a while. */
   splitAfter: fc.nat(30),
   restartAfter: fc.nat(30),
   diskFullAfter: fc.nat(40),
+  /** After how many records another poller takes over, and whether it replays from the beginning. */
+  failOverAfter: fc.nat(40),
+  replays: fc.boolean(),
 })
 type Plan = typeof plan extends fc.Arbitrary<infer T> ? T : never
 
@@ -54,7 +58,12 @@ async function simulate(given: Plan) {
     maximumRetryAttempts: given.retries,
     maximumRecordAgeInSeconds: given.ageSeconds,
     bisectBatchOnFunctionError: given.bisect,
-    emulation: { maxBufferedRecords: 10, pollIntervalMs: 700, backoff: { initialMs: 100, factor: 2, maxMs: 5_000 } },
+    emulation: {
+      maxBufferedRecords: 10,
+      pollIntervalMs: 700,
+      backoff: { initialMs: 100, factor: 2, maxMs: 5_000 },
+      retriedBatch: given.retriedBatch,
+    },
   })
   const deliveries: Delivered[] = []
   let run = 0
@@ -81,6 +90,10 @@ async function simulate(given: Plan) {
     world.stream.put(shardId, index, { partitionKey: key })
     put.push({ shardId, sequence: BigInt(index), key })
     await world.clock.advance(waitMs)
+    if (index === given.failOverAfter) {
+      run += 1
+      world.mapping.failOver(shardId, given.replays ? { at: 'trim-horizon' } : undefined)
+    }
     if (index === given.restartAfter) {
       await world.stop(1_000)
       run += 1
@@ -128,7 +141,8 @@ test('whatever fails: every record is delivered or reported, in order per lane, 
           ?.sequence.toString()
       expect([s0, s1].map((shardId) => world.checkpoints.at(shardId))).toEqual([lastOf(s0), lastOf(s1)])
       for (const delivery of deliveries) {
-        expect(delivery.sequences.every((sequence) => sequence > delivery.checkpoint)).toBe(true)
+        const mayRepeat = given.replays && given.failOverAfter < given.records.length
+        expect(mayRepeat || delivery.sequences.every((sequence) => sequence > delivery.checkpoint)).toBe(true)
         expect(delivery.sequences).toEqual([...delivery.sequences].sort((one, other) => Number(one - other)))
       }
       expectOrder(deliveries)

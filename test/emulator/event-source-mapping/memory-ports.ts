@@ -120,8 +120,12 @@ export class ScriptedInvoker implements Invoker {
   }
 
   async invoke(event: unknown, info: InvocationInfo): Promise<InvocationOutcome> {
-    const { Records: records } = event as { Records: { kinesis: { sequenceNumber: string } }[] }
-    const sequenceNumbers = records.map((record) => record.kinesis.sequenceNumber)
+    const { Records: records } = event as {
+      Records: { kinesis?: { sequenceNumber: string }; dynamodb?: { SequenceNumber: string } }[]
+    }
+    const sequenceNumbers = records.map(
+      ({ kinesis, dynamodb }) => kinesis?.sequenceNumber ?? dynamodb?.SequenceNumber ?? '',
+    )
     const delivery = { sequenceNumbers, info, atMs: this.#clock.nowMs() }
     this.events.push(event)
     return this.answer(delivery, this.deliveries.push(delivery) - 1)

@@ -32,7 +32,9 @@ describe('putting records', () => {
     ])
     expect(placed).toEqual(shards(model).flatMap(({ ShardId }) => [ShardId, ShardId]))
     expect(exceptionOf(() => put(model, 'k', '', String(1n << 128n)))).toBe('InvalidArgumentException')
-    expect(exceptionOf(() => put(model, 'k', '', '01'))).toBe('InvalidArgumentException')
+    expect(exceptionOf(() => put(model, 'k', '', '01'))).toBe('ValidationException')
+    expect(exceptionOf(() => put(model, 'k', '', '0x1'))).toBe('ValidationException')
+    expect(exceptionOf(() => put(model, 'k', '', '9'.repeat(40)))).toBe('ValidationException')
   })
 
   it('gives unique sequence numbers of 56 digits that strictly increase within a shard and are not dense', () => {
@@ -100,6 +102,7 @@ describe('putting records', () => {
     const second = ordered(first).SequenceNumber
     expect(BigInt(second)).toBeGreaterThan(BigInt(first))
     expect(exceptionOf(() => ordered('12'))).toBe('InvalidArgumentException')
+    expect(exceptionOf(() => ordered('twelve'))).toBe('ValidationException')
     expect(exceptionOf(() => ordered(String(BigInt(second) + (1n << 90n))))).toBe('InvalidArgumentException')
   })
 })
@@ -166,7 +169,8 @@ describe('shard iterators', () => {
       exceptionOf(() => read('AT_SEQUENCE_NUMBER', { StartingSequenceNumber }, shardId))
     expect(at(numbers[0], 'shardId-000000000001')).toBe('InvalidArgumentException')
     expect(at(String(BigInt(numbers[4] ?? 0) + (1n << 84n)))).toBe('InvalidArgumentException')
-    expect(at('garbage')).toBe('InvalidArgumentException')
+    expect(at('garbage')).toBe('ValidationException')
+    expect(at('12')).toBe('InvalidArgumentException')
     expect(at(undefined)).toBe('InvalidArgumentException')
     expect(exceptionOf(() => iterator(model, 'shardId-000000000009'))).toBe('ResourceNotFoundException')
     expect(exceptionOf(() => model.call('GetRecords', { ShardIterator: 'garbage' }))).toBe('InvalidArgumentException')

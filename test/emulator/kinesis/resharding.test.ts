@@ -170,6 +170,8 @@ describe('resharding', () => {
     split(model, id(0), end / 2n)
     expect(exceptionOf(() => split(model, id(0), end / 3n))).toBe('InvalidArgumentException')
     expect(exceptionOf(() => split(model, id(77), 5n))).toBe('ResourceNotFoundException')
+    const noNumber = { StreamName: 's', ShardToSplit: id(1), NewStartingHashKey: '1e30' }
+    expect(exceptionOf(() => model.call('SplitShard', noNumber))).toBe('ValidationException')
     model.call('CreateStream', { StreamName: 'd', StreamModeDetails: { StreamMode: 'ON_DEMAND' } })
     const onDemand = { StreamName: 'd', TargetShardCount: 8, ScalingType: 'UNIFORM_SCALING' } as const
     expect(exceptionOf(() => model.call('UpdateShardCount', onDemand))).toBe('ValidationException')

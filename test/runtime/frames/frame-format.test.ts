@@ -141,6 +141,28 @@ describe('frames (F2: other bytes are never another record)', () => {
     )
   })
 
+  test('under a right checksum too, a body that ends early or late is corrupt, wherever', () => {
+    for (const frame of [small, closing]) {
+      const body = encode(frame).subarray(11)
+      for (let end = 0; end < body.length; end++) expect(failureOf(sealed(body.subarray(0, end)))).toBe('frame-corrupt')
+      expect(failureOf(sealed(Buffer.concat([body, Buffer.from([0])])))).toBe('frame-corrupt')
+    }
+  })
+
+  test('more records than there are bytes are corrupt, and reserve no memory', () => {
+    const body = [0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]
+    expect(failureOf(sealed(Buffer.from(body)))).toBe('frame-corrupt')
+  })
+
+  test('a text that shares more than there is before it is corrupt', () => {
+    const sharing = (shared: number) => {
+      const head = [0, 0, 0, 0, 0, 1, 0, 1]
+      const record = [0, 3, shared, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]
+      return failureOf(sealed(Buffer.from([...head, ...record])))
+    }
+    expect([sharing(0), sharing(5)]).toEqual(['decoded', 'frame-corrupt'])
+  })
+
   test.each([['{"id":1}'], [''], ['MR']])('a record that is no frame says so: %p', (text) => {
     expect(failureOf(Buffer.from(text))).toBe('not-a-frame')
   })

@@ -286,8 +286,13 @@ describe('the memory of an upstream (M5: few bytes)', () => {
           memories.accept(frameOf(reading.records, reading.covers, { name: 'orders', partition }, slot))
         }
         const reader = new ByteReader(written(memories))
-        expect(UpstreamMemories.read(reader)).toEqual(memories)
+        const again = UpstreamMemories.read(reader)
         reader.end()
+        for (const { slot, partition } of reads) {
+          const upstream = { name: 'orders', partition }
+          expect(again.of(upstream, slot)).toEqual(memories.of(upstream, slot))
+        }
+        expect(written(again)).toEqual(written(memories))
       }),
     )
   })

@@ -1,0 +1,121 @@
+/** How dead letters are shown. Only `show` shows what a record held. */
+import { isUtf8 } from 'node:buffer'
+import type { DeadLetterEntry } from '../../lib/aws/dead-letter-entry.ts'
+import type { RedriveOutcome } from '../../lib/local/dead-letter-redrive.ts'
+import { grouped, table } from '../../lib/local/run-display.ts'
+import { counted } from './words.ts'
+
+/** One row of the list. */
+export interface ListedLetter {
+  readonly handle: string
+  readonly entry: DeadLetterEntry
+  /** When it was redriven, in ms since 1970; undefined while it is open. */
+  readonly redrivenAtMs: number | undefined
+}
+
+export const reasonOf = ({ reason }: DeadLetterEntry): string => `${reason.code} (${reason.phase})`
+
+const timeText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
+
+/** Where the record is in its source. */
+function placeOf({ source, partition, position, subPosition }: DeadLetterEntry): string {
+  return `${source} ${partition} ${position}${subPosition > 0 ? ` #${subPosition}` : ''}`
+}
+
+export function listLines(letters: readonly ListedLetter[]): readonly string[] {
+  const hasRedriven = letters.some(({ redrivenAtMs }) => redrivenAtMs !== undefined)
+  const state = ({ redrivenAtMs }: ListedLetter) =>
+    redrivenAtMs === undefined ? 'open' : `redriven ${timeText(redrivenAtMs)}`
+  const rows = letters.map((letter) => {
+    const { handle, entry } = letter
+    const cells = [handle, timeText(entry.failedAtMs), reasonOf(entry), placeOf(entry)]
+    return hasRedriven ? [...cells, state(letter)] : cells
+  })
+  const heads = ['id', 'given up', 'reason', 'source, partition, position', ...(hasRedriven ? ['state'] : [])]
+  return table(
+    [heads, ...rows],
+    heads.map(() => false),
+  )
+}
+
+/** How many there are of each reason, the most frequent first. */
+export function reasonLines(letters: readonly ListedLetter[]): readonly string[] {
+  const counts = new Map<string, number>()
+  for (const { entry } of letters) counts.set(reasonOf(entry), (counts.get(reasonOf(entry)) ?? 0) + 1)
+  const rows = [...counts].sort(([, one], [, other]) => other - one).map(([reason, count]) => [reason, grouped(count)])
+  return table(rows, [false, true])
+}
+
+/** A letter as one JSON value, without what the record held. */
+export function letterJson({ handle, entry, redrivenAtMs }: ListedLetter): string {
+  const { payload, key, headers, reason, ...coordinates } = entry
+  const { code, phase, attempts } = reason
+  const redriven = redrivenAtMs === undefined ? {} : { redrivenAtMs }
+  return JSON.stringify({ handle, ...coordinates, reason: { code, phase, attempts }, ...redriven })
+}
+
+/** Everything about one dead letter, its bytes included. */
+export function showLines({ handle, entry, redrivenAtMs }: ListedLetter): readonly string[] {
+  const { id, topology, stage, source, partition, position, subPosition, arrivalTimeMs, failedAtMs, reason } = entry
+  const rows = [
+    ['id', `${handle}  ${id}`],
+    ['application', `${topology}, stage ${stage}`],
+    ['source', `${source} ${partition}`],
+    ['position', `${position}${subPosition > 0 ? `, record ${subPosition} of its aggregate` : ''}`],
+    ['arrived', timeText(arrivalTimeMs)],
+    ['given up', `${timeText(failedAtMs)} after ${counted(reason.attempts, 'attempt')}`],
+    ['state', redrivenAtMs === undefined ? 'open' : `redriven ${timeText(redrivenAtMs)}`],
+    ['reason', reasonOf(entry)],
+    ['error', printable(`${reason.name}: ${reason.message}`)],
+  ]
+  return [...table(rows, [false, false]), ...contentLines(entry)]
+}
+
+function contentLines({ key, payload, headers, offloaded, omitted }: DeadLetterEntry): readonly string[] {
+  if (offloaded) return ['', `The whole entry is in s3://${offloaded.bucket}/${offloaded.key}.`]
+  if (omitted) return ['', `${grouped(omitted.bytes)} bytes are only at the source: ${omitted.because}.`]
+  return [
+    '',
+    ...bytesLines('key', key),
+    ...headers.flatMap(({ name, value }) => bytesLines(`header ${printable(name)}`, value)),
+    ...bytesLines('payload', payload),
+  ]
+}
+
+const bytesPerLine = 16
+
+function bytesLines(what: string, base64: string | null): readonly string[] {
+  if (base64 === null) return [`${what}: none`]
+  const bytes = Buffer.from(base64, 'base64')
+  const kind = isUtf8(bytes) ? 'UTF-8' : 'not UTF-8'
+  return [
+    `${what}: ${counted(bytes.length, 'byte')}, ${kind}`,
+    `  ${printable(bytes.toString('utf8'))}`,
+    ...Array.from({ length: Math.ceil(bytes.length / bytesPerLine) }, (_, line) => hexLine(bytes, line * bytesPerLine)),
+  ]
+}
+
+/** As `hexdump -C` writes it. */
+function hexLine(bytes: Buffer, from: number): string {
+  const part = bytes.subarray(from, from + bytesPerLine)
+  const hex = [...part].map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
+  const text = [...part].map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '.')).join('')
+  return `  ${from.toString(16).padStart(8, '0')}  ${hex.padEnd(bytesPerLine * 3 - 1)}  |${text}|`
+}
+
+/** Text that cannot move the cursor or change the terminal. */
+export function printable(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1).replace('\u007f', '\\u007f'))
+}
+
+/** What became of a redriven letter, in words. */
+export function outcomeText(outcome: RedriveOutcome): string {
+  switch (outcome.kind) {
+    case 'done':
+      return 'done'
+    case 'dead-letter':
+      return `dead letter again: ${outcome.code} (${outcome.phase})`
+    default:
+      return `${outcome.kind}: ${printable(outcome.reason)}`
+  }
+}

@@ -1,0 +1,91 @@
+/** Shows a `millrace dev` run: a live block on a terminal, else a line for each thing that happens. */
+import { isUtf8 } from 'node:buffer'
+import { deadLetterHandle, readDeadLetter } from '../../lib/aws/dead-letter-reading.ts'
+import type { SourceRecord } from '../../lib/emulator/event-source-mapping/index.ts'
+import { type DisplayOutput, LiveDisplay } from '../../lib/local/live-display.ts'
+import { deadLetterOutput } from '../../lib/local/local-application.ts'
+import { grouped, table } from '../../lib/local/run-display.ts'
+import { printable, reasonOf } from './dead-letter-text.ts'
+
+export interface DevView {
+  readonly topology: string
+  /** Lines sent in this run, by source. */
+  readonly sent: ReadonlyMap<string, number>
+  /** Records in each output stream, the dead letters last. */
+  readonly counts: ReadonlyMap<string, number>
+  /** What keeps a shard from going on, if anything does. */
+  readonly troubles: readonly string[]
+}
+
+/** Lines for one output at a time, without a terminal: a reader does not follow more. */
+const linesAtOnce = 20
+const longestLine = 2_000
+
+export class DevDisplay {
+  readonly #live: LiveDisplay<DevView>
+  readonly #isLive: boolean
+  readonly #last = new Map<string, string>()
+
+  constructor(output: DisplayOutput, nowMs: () => number) {
+    this.#isLive = output.isTTY === true
+    this.#live = new LiveDisplay(output, nowMs, { block: (view) => this.#block(view), line: () => '' })
+  }
+
+  /** Writes a line that stays. */
+  readonly say = (line: string): void => this.#live.say(line)
+
+  /** Writes a line where there is no block that shows the same. */
+  mention(line: string): void {
+    if (!this.#isLive) this.say(line)
+  }
+
+  /** What an output received: the last value in the block, or a line each. */
+  received(output: string, records: readonly SourceRecord[]): void {
+    const shown = records.slice(this.#isLive ? -1 : 0).slice(0, linesAtOnce)
+    for (const { data } of shown) {
+      const text = output === deadLetterOutput ? deadLetterText(data) : valueText(data)
+      this.#last.set(output, text)
+      if (!this.#isLive) this.say(`${output}: ${text}`)
+    }
+    const more = records.length - shown.length
+    if (!this.#isLive && more > 0) this.say(`${output}: and ${grouped(more)} more`)
+  }
+
+  /** Paints the block; without a terminal there is none. */
+  show(view: () => DevView): void {
+    if (this.#isLive) this.#live.show(view)
+  }
+
+  /** Lets the block stay where it is. */
+  keep(view: () => DevView): void {
+    if (this.#isLive) this.#live.show(view, 'now')
+    this.#live.keep()
+  }
+
+  #block({ topology, sent, counts, troubles }: DevView): readonly string[] {
+    const rows = [
+      ...[...sent].map(([source, lines]) => ['in', source, grouped(lines), 'sent in this run']),
+      ...[...counts].map(([name, count]) => ['out', name, grouped(count), this.#last.get(name) ?? '']),
+    ]
+    return [
+      `── ${topology}`,
+      ...table(rows, [false, false, true, false]),
+      ...troubles.map((trouble) => `!! ${trouble}`),
+    ]
+  }
+}
+
+/** A value as text that cannot change the terminal. */
+function valueText(data: Uint8Array): string {
+  if (!isUtf8(data)) return `(${grouped(data.length)} bytes that are not text)`
+  const text = printable(Buffer.from(data).toString())
+  return text.length > longestLine ? `${text.slice(0, longestLine)}… (${grouped(data.length)} bytes)` : text
+}
+
+/** What was given up and why, without what the record held. */
+function deadLetterText(data: Uint8Array): string {
+  const entry = readDeadLetter(data)
+  if ('problem' in entry) return entry.problem
+  const { id, source, partition, position } = entry
+  return `${deadLetterHandle(id)}  ${reasonOf(entry)}  ${source} ${partition} ${position}`
+}

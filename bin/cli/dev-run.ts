@@ -1,0 +1,251 @@
+/**
+ * One run of `millrace dev`.
+ *
+ * Invariants:
+ * 1. The streams belong to the run, not to the application on them: a reload replaces the application and keeps streams and checkpoints.
+ * 2. The application in use is stopped only when its successor has been compiled, loaded and planned.
+ * 3. A record that the old application had in flight is finished by it before the new one begins.
+ */
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { KinesisClient } from '@aws-sdk/client-kinesis'
+import { systemClock } from '../../lib/aws/system-clock.ts'
+import { ConfigurationError } from '../../lib/core/errors.ts'
+import type { Closing } from '../../lib/local/closing.ts'
+import { takeLock } from '../../lib/local/directory-lock.ts'
+import { type LocalApplication, startLocalApplication } from '../../lib/local/local-application.ts'
+import { localKinesisClient } from '../../lib/local/local-streams.ts'
+import { grouped, shardViews } from '../../lib/local/run-display.ts'
+import { plan } from '../../lib/plan/plan.ts'
+import type { DevDisplay, DevView } from './dev-display.ts'
+import { type DevInput, InputProgress, sendInput } from './dev-input.ts'
+import { DevOutputs } from './dev-outputs.ts'
+import { serveStreams, writeRunFacts } from './local-run.ts'
+import { loadUserCode, type UserCode } from './user-code.ts'
+import { WatchedFiles } from './watched-files.ts'
+import { counted } from './words.ts'
+
+export interface DevOptions {
+  readonly topologyFile: string
+  readonly handlerFile: string
+  readonly code: UserCode
+  readonly directory: string
+  readonly inputs: readonly DevInput[]
+  readonly shards: number
+  readonly port: number
+  readonly endpoint: string | undefined
+  readonly fresh: boolean
+  readonly once: boolean
+}
+
+export interface DevRun {
+  /** Looks after everything once: saves, progress, troubles. Rejects where the run cannot go on. */
+  tick(): Promise<void>
+  readonly view: () => DevView
+  /** All input is sent and processed, and its outputs are shown. */
+  readonly isSettled: boolean
+}
+
+const pollMs = 50
+const retryBrokenMs = 1_000
+
+/** Starts everything; the closing ends it. */
+export async function startDevRun(
+  options: DevOptions,
+  display: DevDisplay,
+  closing: Closing,
+  signal: AbortSignal,
+): Promise<DevRun> {
+  const { directory, topologyFile, handlerFile, code } = options
+  await mkdir(directory, { recursive: true })
+  if (options.fresh) await dropState(directory)
+  const endpoint = options.endpoint ?? (await serveStreams(directory, options.port, closing))
+  const given = options.endpoint === undefined ? {} : { endpoint }
+  await writeRunFacts(directory, { topologyFile, handlerFile, ...given })
+  const client = localKinesisClient(endpoint)
+  closing.defer(() => client.destroy())
+  const outputs = new DevOutputs({ client, onRecords: (output, records) => display.received(output, records) })
+  closing.defer(() => outputs.stop())
+  const run = new Run({ options, display, client, endpoint, outputs, signal })
+  closing.defer(() => run.stop())
+  await run.start(code)
+  return run
+}
+
+/** Everything but the lock that is held meanwhile. */
+async function dropState(directory: string): Promise<void> {
+  await mkdir(join(directory, 'kinesis'), { recursive: true })
+  const unlock = [await takeLock(join(directory, 'application.lock'))]
+  try {
+    unlock.push(await takeLock(join(directory, 'kinesis', 'kinesis.lock')))
+    for (const name of await readdir(directory)) {
+      if (name !== 'application.lock') await rm(join(directory, name), { recursive: true })
+    }
+  } finally {
+    for (const release of unlock) await release()
+  }
+}
+
+interface RunParts {
+  readonly options: DevOptions
+  readonly display: DevDisplay
+  readonly client: KinesisClient
+  readonly endpoint: string
+  readonly outputs: DevOutputs
+  readonly signal: AbortSignal
+}
+
+class Run implements DevRun {
+  readonly #parts: RunParts
+  readonly #files = new WatchedFiles()
+  readonly #sent = new Map<string, number>()
+  #app: LocalApplication | undefined
+  #lastProblem: string | undefined
+  #lastTroubles = ''
+  #triedAtMs = 0
+  #sendFailure: unknown
+  /** When the last line was acknowledged; undefined while input is sent. */
+  #sentAtMs: number | undefined
+  #processedAtMs: number | undefined
+  isSettled = false
+
+  constructor(parts: RunParts) {
+    this.#parts = parts
+  }
+
+  async start(code: UserCode): Promise<void> {
+    const { display, outputs, signal } = this.#parts
+    await this.#files.follow(code.files, code.compiledAtMs)
+    const app = await this.#replace(code)
+    // What earlier runs put out is read first, so that only what is new is shown.
+    const readSinceMs = systemClock.nowMs()
+    while (!signal.aborted && !outputs.haveRead(readSinceMs)) await systemClock.sleep(pollMs, signal)
+    outputs.expectNew()
+    await app.run()
+    display.say(`${code.topology.name} runs at ${app.endpoint}. Saves are picked up; Ctrl-C ends. Log: ${app.logFile}`)
+    await this.#sendInputs(app)
+  }
+
+  /** Begins to send; the ticks look how far it is. */
+  async #sendInputs(app: LocalApplication): Promise<void> {
+    const { options, display, client, signal } = this.#parts
+    const progress = await InputProgress.open(join(options.directory, 'input.json'))
+    for (const { source } of options.inputs) this.#sent.set(source, 0)
+    const sending = options.inputs.map((input) => {
+      const { streamName } = app.streamOf(input.source)
+      const onSent = (lines: number) => void this.#sent.set(input.source, (this.#sent.get(input.source) ?? 0) + lines)
+      return sendInput({ input, client, streamName, progress, signal, say: display.say, onSent })
+    })
+    Promise.all(sending).then(
+      () => {
+        if (options.inputs.length > 0) this.#sentAtMs = systemClock.nowMs()
+      },
+      (error) => {
+        this.#sendFailure = error
+      },
+    )
+  }
+
+  async tick(): Promise<void> {
+    if (this.#sendFailure !== undefined) throw this.#sendFailure
+    const nowMs = systemClock.nowMs()
+    const isBroken = this.#lastProblem !== undefined
+    const isDue = isBroken && nowMs - this.#triedAtMs >= retryBrokenMs
+    if ((await this.#files.haveChanged()) || isDue) await this.#reload()
+    this.#tellTroubles()
+    this.#tellSettled()
+  }
+
+  readonly view = (): DevView => ({
+    topology: this.#parts.options.code.topology.name,
+    sent: this.#sent,
+    counts: this.#parts.outputs.counts,
+    troubles: this.#troubles(),
+  })
+
+  async stop(): Promise<void> {
+    await this.#app?.stop()
+  }
+
+  async #reload(): Promise<void> {
+    const { options, display } = this.#parts
+    const { topologyFile, handlerFile } = options
+    this.#triedAtMs = systemClock.nowMs()
+    try {
+      const code = await loadUserCode(topologyFile, handlerFile)
+      this.#checkSuccessor(code)
+      await this.#files.follow(code.files, code.compiledAtMs)
+      const app = await this.#replace(code)
+      await app.run()
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error
+      if (error.message !== this.#lastProblem) {
+        const running = this.#app ? 'the version before keeps running' : 'nothing runs'
+        display.say(`Not reloaded, ${running}: ${error.message}`)
+      }
+      this.#lastProblem = error.message
+      return
+    }
+    this.#lastProblem = undefined
+    display.say('Reloaded.')
+  }
+
+  #checkSuccessor({ topology }: UserCode): void {
+    const { options } = this.#parts
+    const { name } = options.code.topology
+    if (topology.name !== name) {
+      throw new ConfigurationError(
+        `the topology is now named "${topology.name}", not "${name}": start \`millrace dev\` again.`,
+      )
+    }
+    const sources = plan(topology).graph.sources.map((source) => source.name)
+    const lost = options.inputs.find(({ source }) => !sources.includes(source))
+    if (lost) throw new ConfigurationError(`the topology has lost source "${lost.source}", which gets ${lost.file}.`)
+  }
+
+  /** Puts an application in the place of the one in use, on the same streams. */
+  async #replace({ topology }: UserCode): Promise<LocalApplication> {
+    const { options, endpoint, outputs } = this.#parts
+    await this.#app?.stop()
+    this.#app = undefined
+    const app = await startLocalApplication({
+      topology,
+      entry: options.handlerFile,
+      directory: options.directory,
+      endpoint,
+      shards: options.shards,
+      // A developer waits for each record.
+      mapping: { maximumBatchingWindowInSeconds: 0, emulation: { pollIntervalMs: 200 } },
+    })
+    this.#app = app
+    await outputs.watch(app.status().outputs)
+    return app
+  }
+
+  #troubles(): readonly string[] {
+    const status = this.#app?.status()
+    if (status === undefined) return []
+    return shardViews(status).flatMap(({ shardId, state }) => (state.includes(': ') ? `${shardId} ${state}` : []))
+  }
+
+  /** The block shows troubles while they last; here they are told once. */
+  #tellTroubles(): void {
+    const troubles = this.#troubles().join('\n')
+    if (troubles !== this.#lastTroubles && troubles !== '') this.#parts.display.mention(troubles)
+    this.#lastTroubles = troubles
+  }
+
+  #tellSettled(): void {
+    const { outputs, display } = this.#parts
+    const app = this.#app
+    if (this.isSettled || this.#sentAtMs === undefined || app === undefined) return
+    if (this.#processedAtMs === undefined && app.hasProcessed(this.#sentAtMs)) this.#processedAtMs = systemClock.nowMs()
+    if (this.#processedAtMs === undefined || !outputs.haveRead(this.#processedAtMs)) return
+    this.isSettled = true
+    const lines = [...this.#sent.values()].reduce((sum, count) => sum + count, 0)
+    const counts = [...outputs.counts].map(([name, count]) => `${name} ${grouped(count)}`)
+    display.say(
+      `All input is processed: ${counted(lines, 'line')} sent in this run. In the streams: ${counts.join(', ')}.`,
+    )
+  }
+}

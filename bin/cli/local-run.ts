@@ -1,0 +1,91 @@
+/**
+ * The directory of a local run, `.millrace/<topology>`: what it says of itself, and how another command reaches its streams.
+ *
+ * `run.json` stays behind a run and names the user's files. `service.json` is there while a process serves the streams; the lock of the
+ * embedded Kinesis, not this file, decides whether one does.
+ */
+import { existsSync } from 'node:fs'
+import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ConfigurationError } from '../../lib/core/errors.ts'
+import type { Closing } from '../../lib/local/closing.ts'
+import { startKinesisService } from '../../lib/local/kinesis-service.ts'
+
+const root = '.millrace'
+
+/** What a run was started with; paths as they were typed. */
+export interface RunFacts {
+  readonly topologyFile: string
+  readonly handlerFile: string
+  /** The endpoint that the user named, if any. */
+  readonly endpoint?: string
+}
+
+export const directoryOf = (topology: string): string => join(root, topology)
+
+export const writeRunFacts = (directory: string, facts: RunFacts): Promise<void> =>
+  writeJson(join(directory, 'run.json'), { formatVersion: 1, ...facts })
+
+/** What is known of the last run of `millrace dev`; undefined where the directory was made otherwise. */
+export async function readRunFacts(directory: string): Promise<RunFacts | undefined> {
+  const { topologyFile, handlerFile, endpoint } = await readJson(join(directory, 'run.json'))
+  if (typeof topologyFile !== 'string' || typeof handlerFile !== 'string') return undefined
+  return { topologyFile, handlerFile, ...(typeof endpoint === 'string' ? { endpoint } : {}) }
+}
+
+/** Starts the embedded Kinesis of a run and says where it is, until the closing. */
+export async function serveStreams(directory: string, port: number, closing: Closing): Promise<string> {
+  const service = await startKinesisService({ directory: join(directory, 'kinesis'), port })
+  closing.defer(() => service.close())
+  const file = join(directory, 'service.json')
+  await writeJson(file, { pid: process.pid, endpoint: service.url })
+  closing.defer(() => rm(file, { force: true }))
+  return service.url
+}
+
+/** Where a run's streams answer: at the user's endpoint, in the process that has the run up, else here until the closing. */
+export async function reachStreams(directory: string, closing: Closing): Promise<string> {
+  const facts = await readRunFacts(directory)
+  if (facts?.endpoint !== undefined) return facts.endpoint
+  if (!existsSync(join(directory, 'kinesis'))) {
+    throw new ConfigurationError(`${directory} holds no streams: \`millrace dev TOPOLOGY\` makes them.`)
+  }
+  try {
+    return await serveStreams(directory, 0, closing)
+  } catch (error) {
+    const { pid, endpoint } = await readJson(join(directory, 'service.json'))
+    // The file may have been left behind by a process that died, and another hold the lock.
+    const holder = await readFile(join(directory, 'kinesis', 'kinesis.lock'), 'utf8').catch(() => '')
+    if (typeof endpoint === 'string' && holder.startsWith(`${pid} `)) return endpoint
+    throw error
+  }
+}
+
+/** The name of the run that is meant: the one named, else the only one there is. */
+export async function runNamed(app: string | undefined): Promise<string> {
+  const entries = await readdir(root, { withFileTypes: true }).catch(() => [])
+  const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+  if (app !== undefined && names.includes(app)) return app
+  const [only, ...others] = names
+  if (only === undefined) {
+    throw new ConfigurationError(`There is no local run in ${root}: \`millrace dev TOPOLOGY\` makes one.`)
+  }
+  if (app === undefined && others.length === 0) return only
+  const problem = app === undefined ? 'There are several local runs' : `There is no local run ${app}`
+  throw new ConfigurationError(`${problem}: say --app with one of ${names.toSorted().join(', ')}.`)
+}
+
+/** The file is always whole. */
+async function writeJson(path: string, value: unknown): Promise<void> {
+  await writeFile(`${path}.tmp`, `${JSON.stringify(value, null, 2)}\n`)
+  await rename(`${path}.tmp`, path)
+}
+
+async function readJson(path: string): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    const value: unknown = JSON.parse(await readFile(path, 'utf8'))
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}

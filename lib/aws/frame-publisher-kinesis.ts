@@ -1,0 +1,41 @@
+import { firstHashOf } from '../core/slot.ts'
+import { type FramePublisher, framePublisher } from '../runtime/frames/publisher.ts'
+import { type KinesisPort, kinesisDestination, type StreamAddress } from './kinesis-destination.ts'
+import { type DeliveryPorts, enginePorts } from './ordered-delivery.ts'
+
+export type KinesisFramePublisherOptions = StreamAddress &
+  DeliveryPorts & {
+    /** A `KinesisClient` without retries of its own, such as {@link createKinesisClient} makes. */
+    readonly client: KinesisPort
+    /** The number of slots of the keyed stage that reads the stream. */
+    readonly slots: number
+  }
+
+/**
+ * Publishes frames to a Kinesis stream. Each carries its slot's first hash as ExplicitHashKey, so a slot is whole in one
+ * shard through every split and merge; the partition key is the slot's number and decides nothing.
+ *
+ * The stream must place records by their keys: with RecordDistributionStrategy AUTO Kinesis ignores ExplicitHashKey.
+ *
+ * @see https://docs.aws.amazon.com/kinesis/latest/APIReference/API_PutRecords.html
+ * @example
+ * const publisher = kinesisFramePublisher({ client, streamName: 'orders-by-customer', slots: 64, clock, logger })
+ */
+export function kinesisFramePublisher(options: KinesisFramePublisherOptions): FramePublisher {
+  const { client, slots } = options
+  const stream = kinesisDestination(client, options, 'per-key')
+  return framePublisher(
+    {
+      label: stream.label,
+      put: (frames) =>
+        stream.send(
+          frames.map(({ slot, bytes }) => ({
+            Data: bytes,
+            PartitionKey: String(slot),
+            ExplicitHashKey: firstHashOf(slot, slots),
+          })),
+        ),
+    },
+    enginePorts(options),
+  )
+}

@@ -1,0 +1,124 @@
+/** The application's own function, run here for a redrive: the handler as it is now, in one worker process per stage. */
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { GetRecordsCommand, GetShardIteratorCommand, type KinesisClient } from '@aws-sdk/client-kinesis'
+import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
+import { systemClock } from '../aws/system-clock.ts'
+import { describeError } from '../core/errors.ts'
+import { buildKinesisEvent, type InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
+import { type Plan, stageNamed } from '../plan/plan.ts'
+import { Closing } from './closing.ts'
+import type { OriginalRecord, RedriveFunction, SourceBytes } from './dead-letter-redrive.ts'
+import { bundleHandler } from './handler-bundle.ts'
+import { deadLetterOutput } from './local-application.ts'
+import { bindingsOf, environmentOf } from './local-stage.ts'
+import { ensureStream, type LocalStream } from './local-streams.ts'
+import { startWorkerPool, type WorkerPool } from './workers/index.ts'
+
+export interface LocalFunctionOptions {
+  readonly planned: Plan
+  /** The file that exports `handler`. */
+  readonly entry: string
+  /** The directory of the local run. */
+  readonly directory: string
+  readonly endpoint: string
+  readonly client: KinesisClient
+  readonly deadLetterStream: string
+  /** A line of the function's log. */
+  readonly onLine: (line: string) => void
+}
+
+const memoryLimitMb = 512
+const timeoutMs = 60_000
+
+/** A function of a local run that takes records outside of its event source mapping. */
+export class LocalFunction implements RedriveFunction {
+  readonly #options: LocalFunctionOptions
+  readonly #streams = new Map<string, LocalStream>()
+  readonly #pools = new Map<string, Promise<WorkerPool>>()
+  readonly #closing = new Closing()
+
+  private constructor(options: LocalFunctionOptions) {
+    this.#options = options
+  }
+
+  /** Finds the streams of the run, or makes those that it lacks. The stages are bundled when they are first invoked. */
+  static async start(options: LocalFunctionOptions): Promise<LocalFunction> {
+    const { planned, client, deadLetterStream } = options
+    const { sources, sinks } = planned.graph
+    const own = new LocalFunction(options)
+    for (const { name } of [...sources, ...sinks]) {
+      own.#streams.set(name, await ensureStream(client, systemClock, name, 1))
+    }
+    own.#streams.set(deadLetterOutput, await ensureStream(client, systemClock, deadLetterStream, 1))
+    return own
+  }
+
+  /** Rejects with a ConfigurationError where the handler cannot be bundled. */
+  async invoke(record: OriginalRecord): Promise<InvocationOutcome> {
+    const { source, shardId } = record
+    const { planned } = this.#options
+    const streamArn = this.#stream(source).streamArn
+    const event = buildKinesisEvent([record], shardId, { streamArn })
+    const functionArn = `arn:aws:lambda:us-east-1:000000000000:function:${planned.topology}-${source}`
+    const pool = await this.#poolOf(source)
+    return pool.invoke(event, { requestId: randomUUID(), functionArn, shardId, lane: 0, attempt: 1 })
+  }
+
+  /** Reads one record of a source by its coordinates. */
+  async readSource({ source, partition, position }: DeadLetterEntry): Promise<SourceBytes | undefined> {
+    const { client } = this.#options
+    try {
+      const { ShardIterator } = await client.send(
+        new GetShardIteratorCommand({
+          StreamName: this.#stream(source).streamName,
+          ShardId: partition,
+          ShardIteratorType: 'AT_SEQUENCE_NUMBER',
+          StartingSequenceNumber: position,
+        }),
+      )
+      const { Records } = await client.send(new GetRecordsCommand({ ShardIterator, Limit: 1 }))
+      const [found] = Records ?? []
+      if (found?.SequenceNumber !== position) return undefined
+      return { partitionKey: found.PartitionKey ?? '', data: Buffer.from(found.Data ?? []) }
+    } catch (error) {
+      const { name } = describeError(error)
+      if (name === 'ResourceNotFoundException' || name === 'InvalidArgumentException') return undefined
+      throw error
+    }
+  }
+
+  /** Ends the workers. */
+  stop(): Promise<void> {
+    return this.#closing.close()
+  }
+
+  #stream(name: string): LocalStream {
+    return this.#streams.get(name) as LocalStream
+  }
+
+  #poolOf(source: string): Promise<WorkerPool> {
+    const known = this.#pools.get(source) ?? this.#startPool(source)
+    this.#pools.set(source, known)
+    return known
+  }
+
+  async #startPool(source: string): Promise<WorkerPool> {
+    const { planned, entry, directory, endpoint, onLine } = this.#options
+    const stage = stageNamed(planned, source)
+    const bindings = bindingsOf(planned.topology, stage, this.#streams, this.#stream(deadLetterOutput))
+    // Not where a run keeps its own, whose workers may be loading it.
+    const handlerFile = await bundleHandler({ entry, directory: join(directory, 'redrive', stage.name), bindings })
+    const pool = await startWorkerPool({
+      size: 1,
+      handlerFile,
+      functionName: `${planned.topology}-${stage.name}`,
+      environment: environmentOf({ bindings, endpoint }),
+      memoryLimitMb,
+      timeoutMs,
+      onLine: (_workerId, _output, line) => onLine(line),
+    })
+    this.#closing.defer(() => pool.stop())
+    return pool
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * C07, as far as stores go: a state is the same, and so is the output made of it, whether it was written a moment ago or
+ * comes from the table. What cannot be the same is a typed error on first use.
+ */
+import fc from 'fast-check'
+import type { KeyItem, StateStore, StateValue } from '../../lib/state/state-store.ts'
+import { checkValue } from '../../lib/state/values.ts'
+import { never } from '../aws/sink-worlds.ts'
+import { bothStores } from '../state/both-stores.ts'
+
+type Reducer = (state: StateValue | undefined, event: number) => unknown
+
+/** Runs the batches as a stage would: loads the key once per batch, and keeps each step's value as the store would have it. */
+async function run(store: StateStore, reducer: Reducer, batches: readonly (readonly number[])[]): Promise<string[]> {
+  const outputs: string[] = []
+  let position = 0
+  for (const batch of batches.filter(({ length }) => length > 0)) {
+    const found: KeyItem | undefined = (await store.readKeys(['k'], never())).get('k')
+    let state = found?.states.folded
+    for (const event of batch) {
+      state = checkValue(reducer(state, event), 'the state folded')
+      outputs.push(JSON.stringify(state, (_, value) => (typeof value === 'bigint' ? `${value}n` : value)))
+    }
+    const item = {
+      position: position + batch.length,
+      states: { folded: state as StateValue },
+      expiresAtSeconds: undefined,
+    }
+    await store.commit({ key: 'k', readPosition: found?.position, item, entries: [] }, never())
+    position += batch.length
+  }
+  return outputs
+}
+
+describe.each(bothStores)('C07 on the %s store', (_, makeStore) => {
+  test.each<[string, Reducer]>([
+    ['a Date', (state, event) => ({ first: state ?? new Date(event) })],
+    ['a Map', () => ({ seen: new Map() })],
+    ['undefined', () => ({ x: undefined })],
+    ['all of them', (_state, event) => ({ first: new Date(event), seen: new Map(), x: undefined })],
+  ])('%s is refused on first use, however the batch is cut', async (_what, reducer) => {
+    const refusal = expect.objectContaining({ name: 'TerminalError', code: 'unsupported-value' })
+    for (const batches of [[[1, 2]], [[1], [2]]]) {
+      await expect(run(makeStore(), reducer, batches)).rejects.toEqual(refusal)
+    }
+  })
+
+  test.each<[string, Reducer]>([
+    ['names in another order than they are kept', (state, event) => ({ z: event, last: state ?? null, b: 2, a: 1 })],
+    ['-0', (_state, event) => event * -0],
+    ['a Buffer', (_state, event) => Buffer.from([event])],
+    ['bigint beside number', (state, event) => ({ big: BigInt(event), small: event, last: state ?? null })],
+    [
+      'a list that the step goes on to change',
+      (state, event) => {
+        const list = (state ?? []) as number[]
+        list.push(event)
+        return list
+      },
+    ],
+  ])('%s gives the same state and output, however the batch is cut', async (_what, reducer) => {
+    const whole = await run(makeStore(), reducer, [[1, 2, 3]])
+    for (const batches of [
+      [[1], [2], [3]],
+      [[1, 2], [3]],
+      [[1], [2, 3]],
+    ]) {
+      const store = makeStore()
+      expect(await run(store, reducer, batches)).toEqual(whole)
+    }
+  })
+
+  test('any state does, of any events', async () => {
+    const big = fc.bigInt({ min: -(10n ** 38n), max: 10n ** 38n })
+    const part = fc.oneof(fc.integer(), big, fc.string(), fc.dictionary(fc.string({ minLength: 1 }), fc.integer()))
+    const usable = part.filter(
+      (value) => !JSON.stringify(value, (_k, v) => (typeof v === 'bigint' ? 0 : v)).includes('__proto__'),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(usable, { minLength: 2, maxLength: 5 }), fc.nat(5), async (parts, cut) => {
+        const reducer: Reducer = (state, event) => ({ z: parts[event], state: state ?? null, a: event })
+        const events = parts.map((_part, i) => i)
+        const whole = await run(makeStore(), reducer, [events])
+        expect(await run(makeStore(), reducer, [events.slice(0, cut), events.slice(cut)])).toEqual(whole)
+      }),
+      { numRuns: 50 },
+    )
+  })
+})

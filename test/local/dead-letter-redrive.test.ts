@@ -1,0 +1,177 @@
+import { join } from 'node:path'
+import type { DeadLetterEntry } from '../../lib/aws/dead-letter-entry.ts'
+import { systemClock } from '../../lib/aws/system-clock.ts'
+import type { InvocationOutcome } from '../../lib/emulator/event-source-mapping/index.ts'
+import { DeadLetterLog } from '../../lib/local/dead-letter-log.ts'
+import {
+  type OriginalRecord,
+  type RedriveOptions,
+  type RedriveOutcome,
+  redrive,
+} from '../../lib/local/dead-letter-redrive.ts'
+import { SettlementFile } from '../../lib/local/dead-letter-settlement.ts'
+import { aggregateOf } from '../aws/kpl-aggregate-bytes.ts'
+import { base64, DeadLetterStream, entryAt, scratchDirectory } from './dead-letter-world.ts'
+
+let scratch: Awaited<ReturnType<typeof scratchDirectory>>
+beforeEach(async () => {
+  scratch = await scratchDirectory()
+})
+afterEach(() => scratch.remove())
+
+type Answer = (record: OriginalRecord, stream: DeadLetterStream) => InvocationOutcome
+const done: Answer = () => ({ kind: 'answered', payload: { batchItemFailures: [] } })
+
+/** Redrives everything that is open and says what the function got and what became of each, by position. */
+async function run(entries: readonly DeadLetterEntry[], answer: Answer = done, changes: Partial<RedriveOptions> = {}) {
+  const stream = new DeadLetterStream()
+  for (const entry of entries) stream.put(entry)
+  const log = new DeadLetterLog(stream)
+  await log.refresh()
+  const settlements = await SettlementFile.open(join(scratch.path, 'redriven.ndjson'))
+  const invoked: OriginalRecord[] = []
+  const outcomes = new Map<string, RedriveOutcome>()
+  const stopped = await redrive({
+    topology: 'orders-app',
+    sources: ['orders'],
+    letters: log.letters,
+    log,
+    settlements,
+    function: {
+      async invoke(record) {
+        invoked.push(record)
+        return answer(record, stream)
+      },
+    },
+    readSource: async () => undefined,
+    clock: systemClock,
+    signal: new AbortController().signal,
+    onOutcome: ({ entry }, outcome) => void outcomes.set(entry.position, outcome),
+    ...changes,
+  })
+  const open = log.letters.filter((letter) => !settlements.isSettled(letter)).map(({ entry }) => entry.position)
+  const settled = log.letters.filter((letter) => settlements.settlementOf(letter)).map(({ entry }) => entry.position)
+  return { invoked, outcomes: Object.fromEntries(outcomes), open, settled, stopped }
+}
+
+test('a record goes to the function as its source held it', async () => {
+  const { invoked, outcomes, open } = await run([entryAt('49545')])
+  expect(invoked).toEqual([
+    {
+      source: 'orders',
+      shardId: 'shardId-000000000000',
+      sequenceNumber: '49545',
+      partitionKey: 'key-49545',
+      data: Buffer.from('payload-49545'),
+      arrivalMs: 1_000,
+    },
+  ])
+  expect([outcomes, open]).toEqual([{ '49545': { kind: 'done' } }, []])
+})
+
+test('records go in the order of their positions as integers, whatever the order in which they were given up', async () => {
+  const { invoked } = await run([entryAt('10000'), entryAt('9900'), entryAt('900')])
+  expect(invoked.map(({ sequenceNumber }) => sequenceNumber)).toEqual(['900', '9900', '10000'])
+})
+
+test('a record that becomes a dead letter again stays open, with its new reason', async () => {
+  const { outcomes, open, settled } = await run([entryAt('1'), entryAt('2')], (record, stream) => {
+    const { reason } = entryAt('1')
+    if (record.sequenceNumber === '1')
+      stream.put({ ...entryAt('1'), reason: { ...reason, code: 'terminal', phase: 'step' } })
+    return done(record, stream)
+  })
+  expect(outcomes).toEqual({ '1': { kind: 'dead-letter', phase: 'step', code: 'terminal' }, '2': { kind: 'done' } })
+  expect([open, settled]).toEqual([['1'], ['2']])
+})
+
+test('what the function does not take stays open, and later records of its key wait', async () => {
+  const key = base64('same')
+  const failing: Answer = ({ sequenceNumber }, stream) => {
+    if (sequenceNumber === '1') return { kind: 'answered', payload: { batchItemFailures: [{ itemIdentifier: '1' }] } }
+    if (sequenceNumber === '3') return { kind: 'function-error', reason: 'Error: no' }
+    if (sequenceNumber === '4') return { kind: 'not-run', reason: 'throttled' }
+    if (sequenceNumber === '5') return { kind: 'answered', payload: { batchItemFailure: [] } }
+    return done({} as OriginalRecord, stream)
+  }
+  const { invoked, outcomes, open } = await run(
+    [entryAt('1', { key }), entryAt('2', { key }), entryAt('3'), entryAt('4'), entryAt('5'), entryAt('6')],
+    failing,
+  )
+  expect(invoked.map(({ sequenceNumber }) => sequenceNumber)).toEqual(['1', '3', '4', '5', '6'])
+  const returned = (reason: unknown) => ({ kind: 'returned', reason })
+  expect(outcomes).toEqual({
+    '1': returned('the function asks for it again later: its log says why'),
+    '2': returned(expect.stringMatching(/^waits behind [0-9a-f]{8}, which has its key$/)),
+    '3': returned('Error: no'),
+    '4': returned('throttled'),
+    '5': returned('the answer (keys batchItemFailure) has no batchItemFailures'),
+    '6': { kind: 'done' },
+  })
+  expect(open).toEqual(['1', '2', '3', '4', '5'])
+})
+
+test('a function that takes none of five in a row is not asked again, and what it was not asked stays open', async () => {
+  const entries = Array.from({ length: 9 }, (_, index) => entryAt(String(index)))
+  const broken: Answer = ({ sequenceNumber }, stream) =>
+    sequenceNumber === '1' ? done({} as OriginalRecord, stream) : { kind: 'function-error', reason: 'no handler' }
+  const { invoked, outcomes, open, stopped } = await run(entries, broken)
+  expect(invoked.map(({ sequenceNumber }) => sequenceNumber)).toEqual(['0', '1', '2', '3', '4', '5', '6'])
+  expect(stopped).toBe('the function took none of 5 records in a row')
+  expect([Object.keys(outcomes).length, open.length]).toEqual([7, 8])
+})
+
+test('what cannot be redriven from here is refused with the reason, and the function never sees it', async () => {
+  const { invoked, outcomes, open } = await run([
+    entryAt('1', { topology: 'other-app' }),
+    entryAt('2', { source: 'gone' }),
+    entryAt('3', { partition: 'orders-0' }),
+    entryAt('4', { offloaded: { bucket: 'b', key: 'k' }, payload: null }),
+    entryAt('5', { subPosition: 2 }),
+    entryAt('6', { omitted: { bytes: 9, because: 'large' }, payload: null }),
+  ])
+  expect(invoked).toEqual([])
+  const reasons = Object.values(outcomes).map((outcome) => ('reason' in outcome ? outcome.reason : outcome.kind))
+  expect(reasons.toSorted()).toEqual([
+    expect.stringMatching(/^it came from Kafka/),
+    'it is a dead letter of topology "other-app", not of "orders-app"',
+    expect.stringMatching(/^it is record 2 of a KPL aggregate/),
+    expect.stringMatching(/^its bytes are in s3:\/\/b\/k only/),
+    'its bytes were too large for the dead-letter stream, and the source no longer holds the record',
+    'topology "orders-app" has no source "gone" any more: it has orders',
+  ])
+  expect(open).toHaveLength(6)
+})
+
+test('bytes that only the source holds are read there; of an aggregate it is the record that was given up', async () => {
+  const omitted = { bytes: 9, because: 'large' }
+  const aggregate = aggregateOf([
+    { partitionKey: 'first', data: Buffer.from('one') },
+    { partitionKey: 'second', data: Buffer.from('two') },
+  ])
+  const readSource: RedriveOptions['readSource'] = async ({ position }) =>
+    position === '1'
+      ? { partitionKey: 'plain', data: Buffer.from('whole') }
+      : { partitionKey: 'outer', data: aggregate }
+  const { invoked } = await run(
+    [entryAt('1', { omitted, payload: null }), entryAt('2', { omitted, payload: null })],
+    done,
+    { readSource },
+  )
+  expect(invoked.map(({ partitionKey, data }) => [partitionKey, data.toString()])).toEqual([
+    ['plain', 'whole'],
+    ['first', 'one'],
+  ])
+})
+
+test('an abort lets the rest wait and settles what was acknowledged', async () => {
+  const stop = new AbortController()
+  const answer: Answer = (record, stream) => {
+    if (record.sequenceNumber === '2') stop.abort()
+    return done(record, stream)
+  }
+  const { outcomes, open, stopped } = await run([entryAt('1'), entryAt('2'), entryAt('3')], answer, {
+    signal: stop.signal,
+  })
+  expect([Object.keys(outcomes), open, stopped]).toEqual([['1', '2'], ['3'], 'it was interrupted'])
+})
