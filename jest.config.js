@@ -1,6 +1,8 @@
 /** Tests run as CommonJS, as the tests of a fresh CDK app do. */
 export default {
   testEnvironment: 'node',
+  // Generous, as machines that build are busy: a test that hangs still ends.
+  testTimeout: 30_000,
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   reporters: ['default', '<rootDir>/.ci/closing-line.cjs'],

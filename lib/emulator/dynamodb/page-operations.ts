@@ -134,8 +134,6 @@ function queried(table: Table, condition: KeyCondition, forward: boolean, start:
       to,
       holds(({ key }) => compareSort(key.sort, start.sort) >= 0),
     )
-  // Without a sort key there is one row at most, and behind it nothing.
-  if (start !== undefined && start.sort === undefined) return []
   const found = rows.slice(from, Math.max(from, to))
   return forward ? found : found.reverse()
 }

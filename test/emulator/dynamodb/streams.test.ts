@@ -113,6 +113,24 @@ describe('the stream of a table', () => {
     expect(errorOf(() => model.call('GetShardIterator', input)).name).toBe('TrimmedDataAccessException')
   })
 
+  it('goes on in the same numbers while what is old is forgotten', () => {
+    const { model, clock } = modelWithTable(streamed(hashTable))
+    const { StreamArn, ShardId } = streamOf(model)
+    const type = 'TRIM_HORIZON'
+    let { ShardIterator } = model.call('GetShardIterator', { StreamArn, ShardId, ShardIteratorType: type })
+    const followed: string[] = []
+    for (let step = 0; step < 400; step += 1) {
+      put(model, { ...key('k'), n: number(step) })
+      const { Records, NextShardIterator } = model.call('GetRecords', { ShardIterator })
+      followed.push(...Records.map(({ dynamodb }) => dynamodb.SequenceNumber))
+      ShardIterator = NextShardIterator ?? ''
+      clock.advance(HOUR_MS / 4)
+    }
+    expect(followed).toHaveLength(400)
+    expect(followed).toEqual([...new Set(followed)].sort())
+    expect(changes(model).map(({ dynamodb }) => dynamodb.SequenceNumber)).toEqual(followed.slice(-96))
+  })
+
   it('is read from any place, with iterators that live for 15 minutes', () => {
     const { model, clock } = modelWithTable(streamed(hashTable))
     const { StreamArn, ShardId } = streamOf(model)
