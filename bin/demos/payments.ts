@@ -16,7 +16,7 @@ const readOwnFlags = () =>
       to: { least: 2, most: 64, value: 8, help: 'worker processes at the end                   (default: 8)' },
       shards: { least: 1, most: 64, value: 12, help: 'shards of the stream `payments`               (default: 12)' },
       factor: { least: 1, most: 10, value: 2, help: 'parallelization factor: batches per shard     (default: 2)' },
-      batch: { least: 1, most: 1_000, value: 10, help: 'payments per invocation                       (default: 10)' },
+      batch: { least: 1, most: 1_000, value: 5, help: 'payments per invocation                       (default: 5)' },
       backlog: {
         least: 1,
         most: 100_000,
@@ -34,7 +34,7 @@ const readOwnFlags = () =>
   )
 
 await runDemo(command, readOwnFlags, ({ numbers, stop }) => {
-  const { seconds = 5, from = 3, to = 8, shards = 12, factor = 2, batch = 10, backlog = 6_000 } = numbers
+  const { seconds = 5, from = 3, to = 8, shards = 12, factor = 2, batch = 5, backlog = 6_000 } = numbers
   const { 'round-trip': roundTripMs = 20 } = numbers
   const settings = { seconds, from, to, shards, parallelizationFactor: factor, batchSize: batch, backlog, roundTripMs }
   return runPayments(settings, stop.signal)

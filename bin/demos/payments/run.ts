@@ -48,7 +48,7 @@ interface View {
 
 const root = join(import.meta.dirname, '../../..')
 const { nowMs } = systemClock
-const warmUpMs = 2_000
+const warmUpMs = 3_000
 /** How much of the growth in workers must show as throughput: 2.4 times from 3 to 8. */
 const goalShare = 0.9
 
