@@ -29,7 +29,7 @@ export class StartRun {
   }
 
   /** Resolves when the output matches; rejects when the run ends before, or after a bound. */
-  async shows(pattern: RegExp): Promise<void> {
+  async shows(pattern: RegExp | { readonly test: (stdout: string) => boolean }): Promise<void> {
     const found = new Promise<void>((settle) => {
       const look = () => {
         if (pattern.test(this.stdout)) settle()
@@ -44,6 +44,12 @@ export class StartRun {
 
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name)
+  }
+
+  /** Stops the processes that the run started, and not the run: what they were given stays in flight until SIGCONT. */
+  stopWorkers(): void {
+    this.signalGroup('SIGSTOP')
+    this.signal('SIGCONT')
   }
 
   /** Signals the run and the processes that it started, as a terminal does at Ctrl-C. */
