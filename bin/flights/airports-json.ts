@@ -1,4 +1,11 @@
-import type { AirportRow } from './data-set.ts'
+/** One airport as the file has it; `NA` stands for a city or state that it does not know. */
+export interface AirportRow {
+  readonly iata: string
+  readonly name: string
+  readonly city: string
+  readonly state: string
+  readonly country: string
+}
 
 /** The text of functions/flights/airports.json: one airport per line, as code, name, city and state. */
 export function airportsJson(airports: readonly AirportRow[]): string {

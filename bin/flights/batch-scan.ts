@@ -4,7 +4,8 @@
  * It shares nothing with the topology: no schema, no decoder, no steps. Of the rest of the demo it uses the file readers'
  * rows, the input's bytes and the form in which outcomes are compared.
  */
-import type { AirportRow, FlightRow } from './data-set.ts'
+import type { AirportRow } from './airports-json.ts'
+import type { FlightRow } from './data-set.ts'
 import type { InputRecord } from './input.ts'
 import { cleanContent, type Outcome, Outcomes } from './outcomes.ts'
 

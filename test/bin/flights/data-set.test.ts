@@ -3,8 +3,9 @@ import { cp, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import type { AirportRow } from '../../../bin/flights/airports-json.ts'
 import { airportsJson } from '../../../bin/flights/airports-json.ts'
-import type { AirportRow, FlightRow } from '../../../bin/flights/data-set.ts'
+import type { FlightRow } from '../../../bin/flights/data-set.ts'
 
 const data = 'node_modules/vega-datasets/data'
 let directory: string
