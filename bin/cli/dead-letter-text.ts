@@ -1,6 +1,7 @@
 /** How dead letters are shown. Only `show` shows what a record held. */
 import { isUtf8 } from 'node:buffer'
 import type { DeadLetterEntry } from '../../lib/aws/dead-letter-entry.ts'
+import { ConfigurationError } from '../../lib/core/errors.ts'
 import type { RedriveOutcome } from '../../lib/local/dead-letter-redrive.ts'
 import { grouped, table } from '../../lib/local/run-display.ts'
 import { counted } from './words.ts'
@@ -118,4 +119,16 @@ export function outcomeText(outcome: RedriveOutcome): string {
     default:
       return `${outcome.kind}: ${printable(outcome.reason)}`
   }
+}
+
+/** By its id, or by its handle or the beginning of that. */
+export function theLetter<L extends Pick<ListedLetter, 'handle' | 'entry'>>(
+  letters: readonly L[],
+  typed: string,
+  title: string,
+): L {
+  const [found, ...others] = letters.filter(({ handle, entry }) => entry.id === typed || handle.startsWith(typed))
+  if (found !== undefined && others.length === 0) return found
+  const problem = found === undefined ? 'no dead letter' : `${others.length + 1} dead letters`
+  throw new ConfigurationError(`There ${found ? 'are' : 'is'} ${problem} ${typed} of ${title}: take an id of the list.`)
 }

@@ -23,6 +23,10 @@ export interface RunFacts {
 
 export const directoryOf = (topology: string): string => join(root, topology)
 
+/** What redrives of a stream or a queue remember, which belong to no local run. */
+export const redriveDirectory = (kind: 'stream' | 'queue', name: string): string =>
+  join(root, 'redrive', `${kind}-${name.replaceAll(/[^\w.-]/g, '_')}`)
+
 export const writeRunFacts = (directory: string, facts: RunFacts): Promise<void> =>
   writeJson(join(directory, 'run.json'), { formatVersion: 1, ...facts })
 
@@ -64,7 +68,9 @@ export async function reachStreams(directory: string, closing: Closing): Promise
 /** The name of the run that is meant: the one named, else the only one there is. */
 export async function runNamed(app: string | undefined): Promise<string> {
   const entries = await readdir(root, { withFileTypes: true }).catch(() => [])
-  const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+  const isRun = (name: string): boolean =>
+    name !== 'redrive' || ['kinesis', 'run.json'].some((file) => existsSync(join(root, name, file)))
+  const names = entries.flatMap((entry) => (entry.isDirectory() && isRun(entry.name) ? entry.name : []))
   if (app !== undefined && names.includes(app)) return app
   const [only, ...others] = names
   if (only === undefined) {

@@ -1,12 +1,14 @@
 /**
- * Looks at the dead letters of an SQS queue without taking any.
+ * Looks at the dead letters of an SQS queue, and holds them for a redrive.
  *
  * SQS has no way to look: a message is received, hidden from others for a while, and comes back. So every message that is read here is made
- * visible again at the end, also behind a failure, and none is ever deleted. Each look counts as a receive: a queue with a redrive policy of
+ * visible again at the end, also behind a failure. A look deletes none; a redrive deletes those that it settled. Each look counts as a receive: a queue with a redrive policy of
  * its own moves messages away after `maxReceiveCount` of them.
  */
 import {
   ChangeMessageVisibilityBatchCommand,
+  DeleteMessageBatchCommand,
+  type DeleteMessageBatchCommandOutput,
   type Message,
   ReceiveMessageCommand,
   type ReceiveMessageCommandOutput,
@@ -16,13 +18,14 @@ import {
 export interface SqsReadPort {
   send(command: ReceiveMessageCommand): Promise<ReceiveMessageCommandOutput>
   send(command: ChangeMessageVisibilityBatchCommand): Promise<unknown>
+  send(command: DeleteMessageBatchCommand): Promise<DeleteMessageBatchCommandOutput>
 }
 
 export interface QueueLookOptions {
   /** An `SQSClient`, such as {@link createSQSClient} makes. */
   readonly client: SqsReadPort
   readonly queueUrl: string
-  /** Messages to look at, at most. @default 10,000 */
+  /** Messages to look at, at most, give or take one request. @default 10,000 */
   readonly limit?: number
 }
 
@@ -39,44 +42,105 @@ const hiddenSeconds = 120
 const waitSeconds = 1
 
 /**
- * Reads the queue until it is empty, each message once, and gives all back.
+ * The messages of a queue while this process holds them. They are hidden from others until `release`; where the process dies first, or holds
+ * them for longer than two minutes, SQS shows them again by itself.
  *
  * @see https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+ */
+export class HeldQueue {
+  readonly #options: QueueLookOptions
+  readonly #held = new Map<string, Message>()
+  readonly #deleted = new Set<string>()
+
+  constructor(options: QueueLookOptions) {
+    this.#options = options
+  }
+
+  /** Receives until nothing comes but what this call has had already, and returns what was never received before. */
+  async receive(): Promise<readonly QueuedMessage[]> {
+    const { limit = 10_000 } = this.#options
+    const received = new Set<string>()
+    const found: QueuedMessage[] = []
+    while (found.length < limit) {
+      const messages = await this.#receiveSome()
+      const known = received.size
+      for (const message of messages) {
+        const { MessageId = '', Body = '' } = message
+        received.add(MessageId)
+        if (!this.#held.has(MessageId) && !this.#deleted.has(MessageId))
+          found.push({ messageId: MessageId, body: Body })
+        // Of several handles of a message only the last one is sure to work.
+        this.#held.set(MessageId, message)
+      }
+      if (received.size === known) break
+    }
+    return found
+  }
+
+  async #receiveSome(): Promise<readonly Message[]> {
+    const { client, queueUrl } = this.#options
+    const { Messages = [] } = await client.send(
+      new ReceiveMessageCommand({
+        QueueUrl: queueUrl,
+        MaxNumberOfMessages: messagesPerRequest,
+        VisibilityTimeout: hiddenSeconds,
+        WaitTimeSeconds: waitSeconds,
+      }),
+    )
+    return Messages
+  }
+
+  /** Deletes messages for ever, and returns how many SQS did not delete. Rejects where it cannot be reached. */
+  async delete(messageIds: readonly string[]): Promise<number> {
+    let left = 0
+    for (const messages of this.#requests(messageIds)) {
+      const { Failed = [] } = await this.#options.client.send(
+        new DeleteMessageBatchCommand({ QueueUrl: this.#options.queueUrl, Entries: messages.map(entryOf) }),
+      )
+      const failed = new Set(Failed.map(({ Id }) => Id))
+      left += failed.size
+      for (const [index, { MessageId = '' }] of messages.entries()) {
+        if (failed.has(String(index))) continue
+        this.#held.delete(MessageId)
+        this.#deleted.add(MessageId)
+      }
+    }
+    return left
+  }
+
+  /** Makes what is still held visible at once. A message that cannot be is visible when its time is up. */
+  async release(): Promise<void> {
+    for (const messages of this.#requests([...this.#held.keys()])) {
+      const Entries = messages.map((message, index) => ({ ...entryOf(message, index), VisibilityTimeout: 0 }))
+      await this.#options.client.send(
+        new ChangeMessageVisibilityBatchCommand({ QueueUrl: this.#options.queueUrl, Entries }),
+      )
+    }
+    this.#held.clear()
+  }
+
+  /** The held ones of these messages, as many as one request takes. */
+  *#requests(messageIds: readonly string[]): Generator<readonly Message[]> {
+    const messages = messageIds.flatMap((id) => this.#held.get(id) ?? [])
+    for (let from = 0; from < messages.length; from += messagesPerRequest) {
+      yield messages.slice(from, from + messagesPerRequest)
+    }
+  }
+}
+
+const entryOf = ({ ReceiptHandle }: Message, index: number) => ({ Id: String(index), ReceiptHandle })
+
+/**
+ * Reads the queue until it is empty, each message once, and gives all back.
+ *
  * @example
  * const messages = await lookAtQueue({ client: createSQSClient(), queueUrl })
  */
 export async function lookAtQueue(options: QueueLookOptions): Promise<readonly QueuedMessage[]> {
-  const { client, queueUrl, limit = 10_000 } = options
-  const received = new Map<string, Message>()
+  const queue = new HeldQueue(options)
   try {
-    while (received.size < limit) {
-      const { Messages = [] } = await client.send(
-        new ReceiveMessageCommand({
-          QueueUrl: queueUrl,
-          MaxNumberOfMessages: messagesPerRequest,
-          VisibilityTimeout: hiddenSeconds,
-          WaitTimeSeconds: waitSeconds,
-        }),
-      )
-      const known = received.size
-      for (const message of Messages) received.set(message.MessageId ?? '', message)
-      // Nothing, or only what was here before: the first ones are visible again.
-      if (received.size === known) break
-    }
+    return await queue.receive()
   } finally {
-    await giveBack(options, [...received.values()])
-  }
-  return [...received.values()].map(({ MessageId = '', Body = '' }) => ({ messageId: MessageId, body: Body }))
-}
-
-/** Makes messages visible at once. One that cannot be is visible when its time is up. */
-async function giveBack({ client, queueUrl }: QueueLookOptions, messages: readonly Message[]): Promise<void> {
-  for (let from = 0; from < messages.length; from += messagesPerRequest) {
-    const Entries = messages.slice(from, from + messagesPerRequest).map(({ ReceiptHandle }, index) => ({
-      Id: String(index),
-      ReceiptHandle,
-      VisibilityTimeout: 0,
-    }))
-    await client.send(new ChangeMessageVisibilityBatchCommand({ QueueUrl: queueUrl, Entries }))
+    await queue.release()
   }
 }

@@ -4,7 +4,8 @@
  * 1. Records keep the order of the event, the sub-records of an aggregate the order of the aggregate.
  * 2. Sub-records share the position of their aggregate and differ by sub-position, as partial batch answers can only
  *    name the aggregate.
- * 3. A payload stays the base64 text that Lambda delivered until somebody asks for its bytes.
+ * 3. A redriven record is one user record already: it is never taken apart, and has the sub-position that it is sent with.
+ * 4. A payload stays the base64 text that Lambda delivered until somebody asks for its bytes.
  *
  * @see https://docs.aws.amazon.com/lambda/latest/dg/with-kinesis.html
  */
@@ -26,6 +27,8 @@ export interface KinesisEventRecord {
     /** Seconds since 1970 UTC, with milliseconds behind the point. */
     readonly approximateArrivalTimestamp: number
   }
+  /** Only a redrive sets it, never Lambda: where the user record stood in its aggregate, from 0. */
+  readonly millrace?: { readonly subPosition: number }
 }
 
 /** What Lambda invokes a function with for a batch of one shard. */
@@ -166,12 +169,25 @@ function addRecords(into: SourceRecord[], outer: KinesisFields): void {
   }
 }
 
+/** A record of a redrive, as it was inside its aggregate. */
+function redrivenRecord({ kinesis, millrace }: KinesisEventRecord, shard: Shard, index: number): SourceRecord {
+  const subPosition = millrace?.subPosition
+  if (!Number.isSafeInteger(subPosition) || Number(subPosition) < 0) {
+    malformed(index, `has the sub-position ${JSON.stringify(subPosition)}, not a whole number from 0`)
+  }
+  if (!isWellFormed(kinesis)) refuse(kinesis, index)
+  const { position, arrivalTimeMs, key, payload } = new KinesisFields(shard, kinesis)
+  return new SourceRecord({ ...shard, position, arrivalTimeMs, key, payload, subPosition: Number(subPosition) })
+}
+
 /**
  * Reads the event of a Kinesis event source mapping. KPL aggregates are taken apart; one that is cut or has a wrong
  * checksum becomes a single record with `unreadable` set (code `aggregate-corrupt`) and its original bytes.
  *
  * A sub-record that the producer also put elsewhere, because a reshard moved its key, comes here too: Lambda does not
  * say which hash keys the shard holds.
+ *
+ * An event of a redrive holds nothing but redriven records, which its first one tells.
  *
  * Throws an {@link EventError}: `malformed-event` for anything that Lambda does not send, `several-shards` for an event
  * that mixes shards.
@@ -192,13 +208,14 @@ export function kinesisRecords(event: KinesisEvent, source: string): KinesisBatc
     if (typeof eventID !== 'string' || !eventID.startsWith(sameShard)) refuseOtherShard(partition, eventID, index)
     if (!isWellFormed(kinesis)) refuse(kinesis, index)
   }
+  const shard = { source, partition }
+  if (first.millrace) return { partition, records: rows.map((row, index) => redrivenRecord(row, shard, index)) }
   let aggregates = false
   for (let index = 0; index < rows.length; index++) {
     const kinesis = rows[index]?.kinesis
     if (typeof kinesis?.data !== 'string') refuse(kinesis, index)
     aggregates ||= mayBeAggregate(kinesis.data)
   }
-  const shard = { source, partition }
   if (!aggregates) return { partition, records: new PlainRecords(rows, shard) }
   const records: SourceRecord[] = []
   for (const { kinesis } of rows) addRecords(records, new KinesisFields(shard, kinesis))

@@ -1,15 +1,17 @@
 /** The application's own function, run here for a redrive: the handler as it is now, in one worker process per stage. */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { GetRecordsCommand, GetShardIteratorCommand, type KinesisClient } from '@aws-sdk/client-kinesis'
+import type { KinesisClient } from '@aws-sdk/client-kinesis'
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
 import { systemClock } from '../aws/system-clock.ts'
-import { describeError } from '../core/errors.ts'
-import { buildKinesisEvent, type InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
+import type { InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
 import { type Plan, stageNamed } from '../plan/plan.ts'
+import type { SourceBinding } from '../plan/stage-bindings.ts'
 import { Closing } from './closing.ts'
-import type { OriginalRecord, RedriveFunction, SourceBytes } from './dead-letter-redrive.ts'
+import { misfit, type OriginalRecord, redriveEvent, type SourceBytes } from './dead-letter-record.ts'
+import type { RedriveFunction } from './dead-letter-redrive.ts'
 import { bundleHandler } from './handler-bundle.ts'
+import { lookUpRecord } from './kinesis-record-lookup.ts'
 import { deadLetterOutput } from './local-application.ts'
 import { bindingsOf, environmentOf } from './local-stage.ts'
 import { ensureStream, type LocalStream } from './local-streams.ts'
@@ -54,43 +56,31 @@ export class LocalFunction implements RedriveFunction {
     return own
   }
 
+  refusal(record: OriginalRecord): string | undefined {
+    return misfit(record, this.#binding(record.source))
+  }
+
   /** Rejects with a ConfigurationError where the handler cannot be bundled. */
   async invoke(record: OriginalRecord): Promise<InvocationOutcome> {
-    const { source, shardId } = record
-    const { planned } = this.#options
-    const streamArn = this.#stream(source).streamArn
-    const event = buildKinesisEvent([record], shardId, { streamArn })
-    const functionArn = `arn:aws:lambda:us-east-1:000000000000:function:${planned.topology}-${source}`
+    const { source, partition: shardId } = record
+    const event = redriveEvent(record, this.#binding(source))
+    const functionArn = `arn:aws:lambda:us-east-1:000000000000:function:${this.#options.planned.topology}-${source}`
     const pool = await this.#poolOf(source)
     return pool.invoke(event, { requestId: randomUUID(), functionArn, shardId, lane: 0, attempt: 1 })
   }
 
   /** Reads one record of a source by its coordinates. */
-  async readSource({ source, partition, position }: DeadLetterEntry): Promise<SourceBytes | undefined> {
-    const { client } = this.#options
-    try {
-      const { ShardIterator } = await client.send(
-        new GetShardIteratorCommand({
-          StreamName: this.#stream(source).streamName,
-          ShardId: partition,
-          ShardIteratorType: 'AT_SEQUENCE_NUMBER',
-          StartingSequenceNumber: position,
-        }),
-      )
-      const { Records } = await client.send(new GetRecordsCommand({ ShardIterator, Limit: 1 }))
-      const [found] = Records ?? []
-      if (found?.SequenceNumber !== position) return undefined
-      return { partitionKey: found.PartitionKey ?? '', data: Buffer.from(found.Data ?? []) }
-    } catch (error) {
-      const { name } = describeError(error)
-      if (name === 'ResourceNotFoundException' || name === 'InvalidArgumentException') return undefined
-      throw error
-    }
+  readSource(entry: DeadLetterEntry): Promise<SourceBytes | undefined> {
+    return lookUpRecord(this.#options.client, { StreamName: this.#stream(entry.source).streamName }, entry)
   }
 
   /** Ends the workers. */
   stop(): Promise<void> {
     return this.#closing.close()
+  }
+
+  #binding(source: string): SourceBinding {
+    return { name: source, kind: 'kinesis', streamArn: this.#stream(source).streamArn }
   }
 
   #stream(name: string): LocalStream {

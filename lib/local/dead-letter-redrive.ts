@@ -11,31 +11,27 @@
  * 5. Where the function returns several in a row, the rest is not tried: it is the function that fails, not the records.
  */
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
-import { deaggregate, isAggregate } from '../aws/kpl-aggregate.ts'
 import type { Clock } from '../core/clock.ts'
-import { describeError } from '../core/errors.ts'
 import type { InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
-import { readResponse } from '../emulator/event-source-mapping/response.ts'
-import type { DeadLetterLog, LoggedDeadLetter } from './dead-letter-log.ts'
+import type { LoggedDeadLetter } from './dead-letter-log.ts'
+import { type OriginalRecord, originalRecord, type SourceBytes } from './dead-letter-record.ts'
 import type { SettlementFile } from './dead-letter-settlement.ts'
-
-/** A record as its source held it. */
-export interface OriginalRecord {
-  readonly source: string
-  readonly shardId: string
-  readonly sequenceNumber: string
-  readonly partitionKey: string
-  readonly data: Buffer
-  readonly arrivalMs: number
-}
 
 /** The function of the application that gave the records up. */
 export interface RedriveFunction {
+  /** Why records of this kind cannot be sent to it; undefined where they can. */
+  refusal(record: OriginalRecord): string | undefined
   invoke(record: OriginalRecord): Promise<InvocationOutcome>
 }
 
-/** What a source still holds of a record. */
-export type SourceBytes = Pick<OriginalRecord, 'partitionKey' | 'data'>
+/** The dead letters as their stream or queue holds them. */
+export interface LetterLog {
+  get(id: string): LoggedDeadLetter | undefined
+  /** Reads what came since. */
+  refresh(): Promise<void>
+  /** Takes settled letters out, where letters can be taken out. Never rejects: the next redrive takes out what is left. */
+  discard?(letters: readonly LoggedDeadLetter[]): Promise<void>
+}
 
 /** What became of one dead letter. */
 export type RedriveOutcome =
@@ -48,14 +44,18 @@ export type RedriveOutcome =
 
 export interface RedriveOptions {
   readonly topology: string
-  /** Names of the topology's sources. */
+  /** Names of the sources whose records the function takes. */
   readonly sources: readonly string[]
   readonly letters: readonly LoggedDeadLetter[]
-  readonly log: DeadLetterLog
+  readonly log: LetterLog
   readonly settlements: SettlementFile
   readonly function: RedriveFunction
   /** Reads a record from its source by its coordinates; undefined where it is no longer there. */
   readonly readSource: (entry: DeadLetterEntry) => Promise<SourceBytes | undefined>
+  /** Reads the whole of an entry that was offloaded to a bucket. Rejects with the reason where it is not to be had. */
+  readonly readObject: (entry: DeadLetterEntry) => Promise<DeadLetterEntry>
+  /** How long a new entry takes to be seen behind the function's answer, in ms. @default 0 */
+  readonly visibleAfterMs?: number
   readonly clock: Clock
   /** Stops before the next record; what was begun is settled. */
   readonly signal: AbortSignal
@@ -124,8 +124,9 @@ async function redriveOne(
   const order = JSON.stringify([entry.source, entry.partition, entry.key])
   const before = course.held.get(order)
   if (before !== undefined) return { kind: 'returned', reason: `waits behind ${before}, which has its key` }
-  const record = await originalRecord(options, entry)
-  if ('reason' in record) return { kind: 'refused', reason: record.reason }
+  const record = await originalRecord(entry, options)
+  const refusal = 'reason' in record ? record.reason : options.function.refusal(record)
+  if ('reason' in record || refusal !== undefined) return { kind: 'refused', reason: refusal ?? '' }
   const reason = notTaken(await options.function.invoke(record), record)
   course.returnedInARow = reason === undefined ? 0 : course.returnedInARow + 1
   if (reason === undefined) return 'acknowledged'
@@ -133,18 +134,30 @@ async function redriveOne(
   return { kind: 'returned', reason }
 }
 
-/** Why the function did not take the record; undefined where it did. */
+/** Why the function did not take the record; undefined where it did. Only an answer that names no failures counts as taken. */
 function notTaken(outcome: InvocationOutcome, record: OriginalRecord): string | undefined {
   if (outcome.kind !== 'answered') return outcome.reason
-  const verdict = readResponse(outcome.payload, [record], { reportsItemFailures: true, unrecognisedAnswer: 'failure' })
-  if (verdict.kind === 'success') return undefined
-  return verdict.kind === 'partial' ? 'the function asks for it again later: its log says why' : verdict.reason
+  const failures = (outcome.payload as { batchItemFailures?: unknown } | null | undefined)?.batchItemFailures
+  if (Array.isArray(failures)) return failures.length === 0 ? undefined : askedAgain(failures, record)
+  const keys = Object.keys(Object(outcome.payload)).slice(0, 10).join(', ')
+  return `the answer (${keys === '' ? 'empty' : `keys ${keys}`}) has no list batchItemFailures`
+}
+
+function askedAgain(failures: readonly unknown[], { position, partition }: OriginalRecord): string {
+  const names = (failure: unknown): boolean => {
+    const { itemIdentifier } = (failure ?? {}) as { itemIdentifier?: unknown }
+    const { partition: at, offset } = Object(itemIdentifier)
+    return itemIdentifier === position || (at === partition && String(offset) === position)
+  }
+  if (failures.every(names)) return 'the function asks for it again later: its log says why'
+  return 'the answer names a record that was not sent'
 }
 
 /** Looks which of the acknowledged records became dead letters again, and settles the others. */
 async function settle(options: RedriveOptions, acknowledged: readonly LoggedDeadLetter[]): Promise<void> {
   if (acknowledged.length === 0) return
-  const { log, settlements, clock, onOutcome } = options
+  const { log, settlements, clock, onOutcome, visibleAfterMs = 0 } = options
+  if (visibleAfterMs > 0) await clock.sleep(visibleAfterMs)
   await log.refresh()
   const again = (letter: LoggedDeadLetter): LoggedDeadLetter | undefined => {
     const now = log.get(letter.entry.id)
@@ -152,57 +165,10 @@ async function settle(options: RedriveOptions, acknowledged: readonly LoggedDead
   }
   const done = acknowledged.filter((letter) => again(letter) === undefined)
   await settlements.settle(done, clock.nowMs())
+  await log.discard?.(done)
   for (const letter of acknowledged) {
     const now = again(letter)
     if (now === undefined) onOutcome(letter, { kind: 'done' })
     else onOutcome(letter, { kind: 'dead-letter', phase: now.entry.reason.phase, code: now.entry.reason.code })
   }
-}
-
-async function originalRecord(
-  { topology, sources, readSource }: RedriveOptions,
-  entry: DeadLetterEntry,
-): Promise<OriginalRecord | { readonly reason: string }> {
-  const reason = whyNot(entry, topology, sources)
-  if (reason !== undefined) return { reason }
-  const { source, partition, position, arrivalTimeMs, key, payload } = entry
-  const kept = { partitionKey: textOf(key), data: Buffer.from(payload ?? '', 'base64') }
-  const bytes = entry.omitted ? await bytesAtSource(entry, readSource) : kept
-  if ('reason' in bytes) return bytes
-  return { ...bytes, source, shardId: partition, sequenceNumber: position, arrivalMs: arrivalTimeMs }
-}
-
-const textOf = (key: string | null): string => Buffer.from(key ?? '', 'base64').toString()
-
-/** An entry that was too large for its transport holds no bytes, but the source may have the record still. */
-async function bytesAtSource(
-  entry: DeadLetterEntry,
-  readSource: RedriveOptions['readSource'],
-): Promise<SourceBytes | { readonly reason: string }> {
-  const gone = 'its bytes were too large for the dead-letter stream, and'
-  try {
-    const found = await readSource(entry)
-    if (found === undefined) return { reason: `${gone} the source no longer holds the record` }
-    if (!isAggregate(found.data) || entry.reason.code === 'aggregate-corrupt') return found
-    const [first] = deaggregate(found.data)
-    return first ?? { reason: `${gone} the aggregate at the source is empty` }
-  } catch (error) {
-    return { reason: `${gone} the source cannot be read: ${describeError(error).message}` }
-  }
-}
-
-function whyNot(entry: DeadLetterEntry, topology: string, sources: readonly string[]): string | undefined {
-  const { source, partition, subPosition, offloaded } = entry
-  if (entry.topology !== topology) return `it is a dead letter of topology "${entry.topology}", not of "${topology}"`
-  if (!sources.includes(source)) {
-    return `topology "${topology}" has no source "${source}" any more: it has ${sources.join(', ')}`
-  }
-  if (!partition.startsWith('shardId-')) return 'it came from Kafka, and only Kinesis records are redriven from here'
-  if (offloaded) {
-    return `its bytes are in s3://${offloaded.bucket}/${offloaded.key} only, and redrive does not read buckets: redrive what that object holds by hand`
-  }
-  if (subPosition > 0) {
-    return `it is record ${subPosition} of a KPL aggregate, and an event of Kinesis carries an aggregate only whole: its neighbours would be applied again; have its producer send it once more`
-  }
-  return undefined
 }

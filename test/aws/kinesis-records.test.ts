@@ -77,6 +77,25 @@ describe('kinesisRecords', () => {
     ])
   })
 
+  test('a redriven record keeps the sub-position that it had, and is not taken apart although it looks like an aggregate', () => {
+    const inner = aggregateOf([
+      { partitionKey: 'a', data: 'x' },
+      { partitionKey: 'b', data: 'y' },
+    ])
+    const { partition, records } = read({ ...row('7', inner), millrace: { subPosition: 3 } })
+    expect(partition).toBe(shard)
+    expect(records).toHaveLength(1)
+    expect(records[0]).toMatchObject({
+      ...{ source: 'orders', partition: shard, position: '7', subPosition: 3, key: 'outer-key' },
+      ...{ payload: inner, arrivalTimeMs: 1671562498449, unreadable: undefined },
+    })
+  })
+
+  test.each([-1, 1.5, '1', undefined])('the sub-position %p of a redriven record is refused', (subPosition) => {
+    const redriven = { ...row('7', 'x'), millrace: { subPosition: subPosition as number } }
+    expect(() => read(redriven)).toThrow(/^record 0 of the Kinesis event has the sub-position/)
+  })
+
   test('an aggregate without records yields nothing', () => {
     expect(read(row('1', aggregateOf([])))).toEqual({ partition: shard, records: [] })
   })

@@ -291,7 +291,7 @@ test(
     expect(await lines('redrive', '--all', '--stream', 'x')).toEqual([
       2,
       '',
-      `millrace: \`millrace dead-letters redrive\` has no flag --stream. ${help}\n`,
+      `millrace: --stream and --queue need --function NAME, which takes the records. ${help}\n`,
     ])
     expect(await lines('list', '--stream', 'x', '--endpoint', 'http://127.0.0.1:1')).toEqual([
       1,

@@ -3,12 +3,8 @@ import type { DeadLetterEntry } from '../../lib/aws/dead-letter-entry.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import type { InvocationOutcome } from '../../lib/emulator/event-source-mapping/index.ts'
 import { DeadLetterLog } from '../../lib/local/dead-letter-log.ts'
-import {
-  type OriginalRecord,
-  type RedriveOptions,
-  type RedriveOutcome,
-  redrive,
-} from '../../lib/local/dead-letter-redrive.ts'
+import type { OriginalRecord } from '../../lib/local/dead-letter-record.ts'
+import { type RedriveOptions, type RedriveOutcome, redrive } from '../../lib/local/dead-letter-redrive.ts'
 import { SettlementFile } from '../../lib/local/dead-letter-settlement.ts'
 import { aggregateOf } from '../aws/kpl-aggregate-bytes.ts'
 import { base64, DeadLetterStream, entryAt, scratchDirectory } from './dead-letter-world.ts'
@@ -38,12 +34,16 @@ async function run(entries: readonly DeadLetterEntry[], answer: Answer = done, c
     log,
     settlements,
     function: {
+      refusal: ({ kind }) => (kind === 'kafka' ? 'it came from Kafka' : undefined),
       async invoke(record) {
         invoked.push(record)
         return answer(record, stream)
       },
     },
     readSource: async () => undefined,
+    readObject: async () => {
+      throw new Error('it is gone')
+    },
     clock: systemClock,
     signal: new AbortController().signal,
     onOutcome: ({ entry }, outcome) => void outcomes.set(entry.position, outcome),
@@ -58,12 +58,15 @@ test('a record goes to the function as its source held it', async () => {
   const { invoked, outcomes, open } = await run([entryAt('49545')])
   expect(invoked).toEqual([
     {
+      kind: 'kinesis',
       source: 'orders',
-      shardId: 'shardId-000000000000',
-      sequenceNumber: '49545',
-      partitionKey: 'key-49545',
-      data: Buffer.from('payload-49545'),
-      arrivalMs: 1_000,
+      partition: 'shardId-000000000000',
+      position: '49545',
+      subPosition: 0,
+      arrivalTimeMs: 1_000,
+      key: base64('key-49545'),
+      payload: base64('payload-49545'),
+      headers: [],
     },
   ])
   expect([outcomes, open]).toEqual([{ '49545': { kind: 'done' } }, []])
@@ -71,14 +74,13 @@ test('a record goes to the function as its source held it', async () => {
 
 test('records go in the order of their positions as integers, whatever the order in which they were given up', async () => {
   const { invoked } = await run([entryAt('10000'), entryAt('9900'), entryAt('900')])
-  expect(invoked.map(({ sequenceNumber }) => sequenceNumber)).toEqual(['900', '9900', '10000'])
+  expect(invoked.map(({ position }) => position)).toEqual(['900', '9900', '10000'])
 })
 
 test('a record that becomes a dead letter again stays open, with its new reason', async () => {
   const { outcomes, open, settled } = await run([entryAt('1'), entryAt('2')], (record, stream) => {
     const { reason } = entryAt('1')
-    if (record.sequenceNumber === '1')
-      stream.put({ ...entryAt('1'), reason: { ...reason, code: 'terminal', phase: 'step' } })
+    if (record.position === '1') stream.put({ ...entryAt('1'), reason: { ...reason, code: 'terminal', phase: 'step' } })
     return done(record, stream)
   })
   expect(outcomes).toEqual({ '1': { kind: 'dead-letter', phase: 'step', code: 'terminal' }, '2': { kind: 'done' } })
@@ -87,36 +89,49 @@ test('a record that becomes a dead letter again stays open, with its new reason'
 
 test('what the function does not take stays open, and later records of its key wait', async () => {
   const key = base64('same')
-  const failing: Answer = ({ sequenceNumber }, stream) => {
-    if (sequenceNumber === '1') return { kind: 'answered', payload: { batchItemFailures: [{ itemIdentifier: '1' }] } }
-    if (sequenceNumber === '3') return { kind: 'function-error', reason: 'Error: no' }
-    if (sequenceNumber === '4') return { kind: 'not-run', reason: 'throttled' }
-    if (sequenceNumber === '5') return { kind: 'answered', payload: { batchItemFailure: [] } }
+  const failing: Answer = ({ position }, stream) => {
+    if (position === '7') return { kind: 'answered', payload: null }
+    if (position === '8') return { kind: 'answered', payload: { batchItemFailures: [{ itemIdentifier: '9' }] } }
+    if (position === '1') return { kind: 'answered', payload: { batchItemFailures: [{ itemIdentifier: '1' }] } }
+    if (position === '3') return { kind: 'function-error', reason: 'Error: no' }
+    if (position === '4') return { kind: 'not-run', reason: 'throttled' }
+    if (position === '5') return { kind: 'answered', payload: { batchItemFailure: [] } }
     return done({} as OriginalRecord, stream)
   }
   const { invoked, outcomes, open } = await run(
-    [entryAt('1', { key }), entryAt('2', { key }), entryAt('3'), entryAt('4'), entryAt('5'), entryAt('6')],
+    [
+      entryAt('1', { key }),
+      entryAt('2', { key }),
+      entryAt('3'),
+      entryAt('4'),
+      entryAt('5'),
+      entryAt('6'),
+      entryAt('7'),
+      entryAt('8'),
+    ],
     failing,
   )
-  expect(invoked.map(({ sequenceNumber }) => sequenceNumber)).toEqual(['1', '3', '4', '5', '6'])
+  expect(invoked.map(({ position }) => position)).toEqual(['1', '3', '4', '5', '6', '7', '8'])
   const returned = (reason: unknown) => ({ kind: 'returned', reason })
   expect(outcomes).toEqual({
     '1': returned('the function asks for it again later: its log says why'),
     '2': returned(expect.stringMatching(/^waits behind [0-9a-f]{8}, which has its key$/)),
     '3': returned('Error: no'),
     '4': returned('throttled'),
-    '5': returned('the answer (keys batchItemFailure) has no batchItemFailures'),
+    '5': returned('the answer (keys batchItemFailure) has no list batchItemFailures'),
     '6': { kind: 'done' },
+    '7': returned('the answer (empty) has no list batchItemFailures'),
+    '8': returned('the answer names a record that was not sent'),
   })
-  expect(open).toEqual(['1', '2', '3', '4', '5'])
+  expect(open).toEqual(['1', '2', '3', '4', '5', '7', '8'])
 })
 
 test('a function that takes none of five in a row is not asked again, and what it was not asked stays open', async () => {
   const entries = Array.from({ length: 9 }, (_, index) => entryAt(String(index)))
-  const broken: Answer = ({ sequenceNumber }, stream) =>
-    sequenceNumber === '1' ? done({} as OriginalRecord, stream) : { kind: 'function-error', reason: 'no handler' }
+  const broken: Answer = ({ position }, stream) =>
+    position === '1' ? done({} as OriginalRecord, stream) : { kind: 'function-error', reason: 'no handler' }
   const { invoked, outcomes, open, stopped } = await run(entries, broken)
-  expect(invoked.map(({ sequenceNumber }) => sequenceNumber)).toEqual(['0', '1', '2', '3', '4', '5', '6'])
+  expect(invoked.map(({ position }) => position)).toEqual(['0', '1', '2', '3', '4', '5', '6'])
   expect(stopped).toBe('the function took none of 5 records in a row')
   expect([Object.keys(outcomes).length, open.length]).toEqual([7, 8])
 })
@@ -127,20 +142,22 @@ test('what cannot be redriven from here is refused with the reason, and the func
     entryAt('2', { source: 'gone' }),
     entryAt('3', { partition: 'orders-0' }),
     entryAt('4', { offloaded: { bucket: 'b', key: 'k' }, payload: null }),
-    entryAt('5', { subPosition: 2 }),
+    entryAt('5', { partition: 'orders-0', omitted: { bytes: 9, because: 'large' }, payload: null }),
+    entryAt('7', { partition: 'orders-0', reason: { ...entryAt('7').reason, code: 'kafka-record-malformed' } }),
     entryAt('6', { omitted: { bytes: 9, because: 'large' }, payload: null }),
   ])
   expect(invoked).toEqual([])
   const reasons = Object.values(outcomes).map((outcome) => ('reason' in outcome ? outcome.reason : outcome.kind))
   expect(reasons.toSorted()).toEqual([
-    expect.stringMatching(/^it came from Kafka/),
+    expect.stringMatching(/^Lambda delivered it in a form that could not be read/),
+    'it came from Kafka',
     'it is a dead letter of topology "other-app", not of "orders-app"',
-    expect.stringMatching(/^it is record 2 of a KPL aggregate/),
-    expect.stringMatching(/^its bytes are in s3:\/\/b\/k only/),
-    'its bytes were too large for the dead-letter stream, and the source no longer holds the record',
-    'topology "orders-app" has no source "gone" any more: it has orders',
+    'its bytes are in s3://b/k only, and it is gone',
+    'its bytes were too large for where dead letters go, and redrive does not read Kafka',
+    'its bytes were too large for where dead letters go, and the source no longer holds the record',
+    'the function of topology "orders-app" takes no source "gone": it takes orders',
   ])
-  expect(open).toHaveLength(6)
+  expect(open).toHaveLength(7)
 })
 
 test('bytes that only the source holds are read there; of an aggregate it is the record that was given up', async () => {
@@ -154,24 +171,55 @@ test('bytes that only the source holds are read there; of an aggregate it is the
       ? { partitionKey: 'plain', data: Buffer.from('whole') }
       : { partitionKey: 'outer', data: aggregate }
   const { invoked } = await run(
-    [entryAt('1', { omitted, payload: null }), entryAt('2', { omitted, payload: null })],
+    [
+      entryAt('1', { omitted, payload: null }),
+      entryAt('2', { omitted, payload: null }),
+      entryAt('2', { omitted, payload: null, subPosition: 1 }),
+    ],
     done,
     { readSource },
   )
-  expect(invoked.map(({ partitionKey, data }) => [partitionKey, data.toString()])).toEqual([
-    ['plain', 'whole'],
-    ['first', 'one'],
+  expect(invoked.map(({ key, payload, subPosition }) => [key, payload, subPosition])).toEqual([
+    [base64('plain'), base64('whole'), 0],
+    [base64('first'), base64('one'), 0],
+    [base64('second'), base64('two'), 1],
   ])
 })
 
 test('an abort lets the rest wait and settles what was acknowledged', async () => {
   const stop = new AbortController()
   const answer: Answer = (record, stream) => {
-    if (record.sequenceNumber === '2') stop.abort()
+    if (record.position === '2') stop.abort()
     return done(record, stream)
   }
   const { outcomes, open, stopped } = await run([entryAt('1'), entryAt('2'), entryAt('3')], answer, {
     signal: stop.signal,
   })
   expect([Object.keys(outcomes), open, stopped]).toEqual([['1', '2'], ['3'], 'it was interrupted'])
+})
+
+test('an entry that was offloaded goes with the bytes of its object', async () => {
+  const offloaded = { bucket: 'b', key: 'k' }
+  const { invoked, outcomes } = await run([entryAt('1', { offloaded, key: null, payload: null })], done, {
+    readObject: async ({ position }) => entryAt(position),
+  })
+  expect(invoked).toMatchObject([{ key: base64('key-1'), payload: base64('payload-1') }])
+  expect(outcomes).toEqual({ '1': { kind: 'done' } })
+})
+
+test('a new entry that is seen only a while after the answer is still found', async () => {
+  const late: (() => void)[] = []
+  const answer: Answer = (record, stream) => {
+    late.push(() => stream.put({ ...entryAt('1'), failedAtMs: 9_000 }))
+    return done(record, stream)
+  }
+  const clock = {
+    ...systemClock,
+    nowMs: () => 0,
+    sleep: async () => {
+      for (const put of late) put()
+    },
+  }
+  const { outcomes, open } = await run([entryAt('1')], answer, { clock, visibleAfterMs: 1_000 })
+  expect([outcomes, open]).toEqual([{ '1': { kind: 'dead-letter', phase: 'decode', code: 'not-json' } }, ['1']])
 })

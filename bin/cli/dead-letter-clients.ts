@@ -1,0 +1,24 @@
+/** Clients of the services that a redrive talks to: AWS as the environment says, or an endpoint. */
+import { LambdaClient } from '@aws-sdk/client-lambda'
+import { S3Client } from '@aws-sdk/client-s3'
+import { SQSClient } from '@aws-sdk/client-sqs'
+import { clientSettings } from '../../lib/aws/client-settings.ts'
+import { createKinesisClient } from '../../lib/aws/kinesis-client.ts'
+import { localIdentity, localKinesisClient } from '../../lib/local/local-streams.ts'
+
+export const kinesisClient = (endpoint: string | undefined) =>
+  endpoint === undefined ? createKinesisClient() : localKinesisClient(endpoint)
+
+export const sqsClient = (endpoint: string | undefined): SQSClient =>
+  new SQSClient({ ...settings(endpoint), ...(endpoint === undefined ? {} : { useQueueUrlAsEndpoint: false }) })
+
+export const lambdaClient = (endpoint: string | undefined): LambdaClient => new LambdaClient(settings(endpoint))
+
+export const s3Client = (endpoint: string | undefined): S3Client =>
+  new S3Client({ ...settings(endpoint), forcePathStyle: endpoint !== undefined })
+
+function settings(endpoint: string | undefined) {
+  if (endpoint === undefined) return clientSettings({})
+  const { region, accessKeyId, secretAccessKey } = localIdentity
+  return { ...clientSettings({ endpoint, region }), credentials: { accessKeyId, secretAccessKey } }
+}

@@ -1,0 +1,213 @@
+/** `millrace dead-letters redrive`: of a local run by its own files, elsewhere by the deployed function. */
+import { appendFile, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readDeadLetterObject } from '../../lib/aws/dead-letter-object.ts'
+import { systemClock } from '../../lib/aws/system-clock.ts'
+import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
+import type { Closing } from '../../lib/local/closing.ts'
+import { LocalFunction } from '../../lib/local/dead-letter-function.ts'
+import { DeployedFunction } from '../../lib/local/dead-letter-lambda.ts'
+import type { LoggedDeadLetter } from '../../lib/local/dead-letter-log.ts'
+import { type RedriveOptions, type RedriveOutcome, redrive } from '../../lib/local/dead-letter-redrive.ts'
+import { takeLock } from '../../lib/local/directory-lock.ts'
+import { lookUpRecord } from '../../lib/local/kinesis-record-lookup.ts'
+import { grouped } from '../../lib/local/run-display.ts'
+import { plan } from '../../lib/plan/plan.ts'
+import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
+import { interruption } from '../flights/interruption.ts'
+import { type Arguments, usage } from './arguments.ts'
+import { kinesisClient, lambdaClient, s3Client } from './dead-letter-clients.ts'
+import {
+  type LetterPlace,
+  type LocalPlace,
+  openLocalLetters,
+  openRemoteLetters,
+  queuePath,
+  remoteDirectory,
+} from './dead-letter-places.ts'
+import { outcomeText, theLetter } from './dead-letter-text.ts'
+import { directoryOf, readRunFacts, runNamed } from './local-run.ts'
+import { handlerBeside, loadUserCode } from './user-code.ts'
+import { counted } from './words.ts'
+
+type Say = (line: string) => void
+
+/** What differs by where the function is. */
+type Target = Pick<RedriveOptions, 'topology' | 'sources' | 'function' | 'readSource' | 'visibleAfterMs'>
+
+/** Redrives what the flags choose, and resolves with the exit code. */
+export async function runRedrive(args: Arguments, say: Say, closing: Closing): Promise<number> {
+  checkFlags(args)
+  return args.has('function') ? redriveDeployed(args, say, closing) : redriveLocal(args, say, closing)
+}
+
+function checkFlags(args: Arguments): void {
+  if (!args.has('all') && !args.has('reason') && !args.has('id')) throw usage('Say which: --all, --reason or --id.')
+  if (args.has('all') && (args.has('reason') || args.has('id')))
+    throw usage('--all goes with neither --reason nor --id.')
+  if (args.has('stream') && args.has('queue')) throw usage('--stream and --queue name different places: give one.')
+  const isElsewhere = args.has('stream') || args.has('queue')
+  if (isElsewhere && !args.has('function'))
+    throw usage('--stream and --queue need --function NAME, which takes the records.')
+  for (const flag of isElsewhere ? ['app', 'topology', 'handler'] : ['function', 'endpoint']) {
+    if (args.has(flag)) throw usage(`--${flag} goes ${isElsewhere ? 'without' : 'with'} --stream or --queue.`)
+  }
+}
+
+async function redriveLocal(args: Arguments, say: Say, closing: Closing): Promise<number> {
+  const app = await runNamed(args.text('app'))
+  // Before anything is read: another redrive may be settling what this one would find open.
+  closing.defer(await takeLock(join(directoryOf(app), 'redrive.lock')))
+  const place = await openLocalLetters(app, closing)
+  const chosen = choose(args, place, say)
+  if (chosen.length === 0) return nothing(say)
+  const logFile = join(place.directory, 'redrive.log')
+  const target = await localTarget(args, place, logFile, closing)
+  const code = await redriveTo(target, args, place, chosen, say, closing)
+  say(`Log of the function: ${logFile}.`)
+  return code
+}
+
+async function localTarget(args: Arguments, place: LocalPlace, logFile: string, closing: Closing): Promise<Target> {
+  const { directory, endpoint, client, deadLetterStream } = place
+  const { planned, handlerFile } = await application(args, place)
+  const own = await LocalFunction.start({
+    ...{ planned, entry: handlerFile, directory, endpoint, client, deadLetterStream },
+    // A log that cannot be written must not end the redrive.
+    onLine: (line) => void appendFile(logFile, `${line}\n`).catch(() => undefined),
+  })
+  closing.defer(() => own.stop())
+  const sources = planned.graph.sources.map(({ name }) => name)
+  return { topology: planned.topology, sources, function: own, readSource: (entry) => own.readSource(entry) }
+}
+
+/** The application as its files are now: what was fixed is what runs. */
+async function application(args: Arguments, { directory, app }: LocalPlace) {
+  const facts = await readRunFacts(directory)
+  const topologyFile = args.text('topology') ?? facts?.topologyFile
+  if (topologyFile === undefined) throw usage(`${directory} does not say whose it is: add --topology FILE.`)
+  const beside = args.has('topology') ? undefined : facts?.handlerFile
+  const handlerFile = args.text('handler') ?? beside ?? handlerBeside(topologyFile)
+  const { topology } = await loadUserCode(topologyFile, handlerFile)
+  if (topology.name === app) return { planned: plan(topology), handlerFile }
+  throw new ConfigurationError(`${topologyFile} exports topology "${topology.name}", not "${app}": give --topology.`)
+}
+
+/** A stream shows what was put a moment ago, and a queue what was sent, only after a while. */
+const visibleAfterMs = 1_000
+
+async function redriveDeployed(args: Arguments, say: Say, closing: Closing): Promise<number> {
+  const endpoint = args.text('endpoint')
+  const lambda = lambdaClient(endpoint)
+  closing.defer(() => lambda.destroy())
+  const own = await DeployedFunction.open(lambda, args.text('function') ?? '')
+  const { topology, sources } = own.bindings
+  checkDeadLetters(args, own.bindings)
+  const directory = remoteDirectory(args)
+  await mkdir(directory, { recursive: true })
+  closing.defer(await takeLock(join(directory, 'redrive.lock')))
+  const place = await openRemoteLetters(args, closing)
+  const { log, settlements } = place
+  // What was settled when a redrive ended before it could take it out.
+  await log.discard?.(log.letters.filter((letter) => settlements.isSettled(letter)))
+  const names = sources.map(({ name }) => name)
+  const isIts = ({ entry }: LoggedDeadLetter) => entry.topology === topology && names.includes(entry.source)
+  const asked = choose(args, place, say)
+  const chosen = args.has('id') ? asked : asked.filter(isIts)
+  const others = asked.length - chosen.length
+  if (others > 0)
+    say(`${counted(others, 'dead letter')} of other sources than ${names.join(', ')}: left for their own functions.`)
+  if (chosen.length === 0) return nothing(say)
+  const kinesis = kinesisClient(endpoint)
+  closing.defer(() => kinesis.destroy())
+  const readSource: Target['readSource'] = async (entry) => {
+    const source = sources.find(({ name }) => name === entry.source)
+    return source?.kind === 'kinesis' ? lookUpRecord(kinesis, { StreamARN: source.streamArn }, entry) : undefined
+  }
+  const target = { topology, sources: names, function: own, readSource, visibleAfterMs }
+  const code = await redriveTo(target, args, place, chosen, say, closing)
+  const { undeleted = 0 } = log
+  if (undeleted > 0)
+    say(`${counted(undeleted, 'message')} could not be deleted: the next redrive from here deletes what is done.`)
+  return code
+}
+
+/** Otherwise a record that is given up again would go where nobody looks. */
+function checkDeadLetters(args: Arguments, { deadLetters }: StageBindings): void {
+  const [stream, queue, name] = [args.text('stream'), args.text('queue'), args.text('function')]
+  const wrong = (where: string) =>
+    new ConfigurationError(`The function ${name} gives its dead letters to ${where}: name that place.`)
+  if (deadLetters.kind === 's3') throw wrong(`the bucket ${deadLetters.bucket}, from which redrive does not read them`)
+  if (deadLetters.kind === 'sqs') {
+    if (queue === undefined || queuePath(queue) !== queuePath(deadLetters.queueUrl))
+      throw wrong(`the queue ${deadLetters.queueUrl}`)
+    return
+  }
+  const own = 'streamArn' in deadLetters ? (deadLetters.streamArn.split('stream/')[1] ?? '') : deadLetters.streamName
+  if (stream !== own) throw wrong(`the stream ${own}`)
+}
+
+function nothing(say: Say): number {
+  say('Nothing to redrive.')
+  return 0
+}
+
+/** The open ones that are asked for; says of a named one that it was redriven already. */
+function choose(args: Arguments, { log, settlements, title }: LetterPlace, say: Say): readonly LoggedDeadLetter[] {
+  const reason = args.text('reason')
+  const named = args.texts('id').map((typed) => theLetter(log.letters, typed, title))
+  const candidates = args.has('id') ? [...new Set(named)] : log.letters
+  for (const letter of named) {
+    if (settlements.isSettled(letter)) say(`${letter.handle}  redriven already`)
+  }
+  return candidates.filter(
+    (letter) => !settlements.isSettled(letter) && (reason === undefined || letter.entry.reason.code === reason),
+  )
+}
+
+async function redriveTo(
+  target: Target,
+  args: Arguments,
+  { log, settlements }: LetterPlace,
+  letters: readonly LoggedDeadLetter[],
+  say: Say,
+  closing: Closing,
+): Promise<number> {
+  const s3 = s3Client(args.text('endpoint'))
+  closing.defer(() => s3.destroy())
+  const outcomes: RedriveOutcome[] = []
+  try {
+    const stopped = await redrive({
+      ...target,
+      ...{ letters, log, settlements, clock: systemClock },
+      readObject: (entry) => readDeadLetterObject(s3, entry),
+      signal: interruption(process, systemClock.nowMs, () => say('Stopping behind the record in flight.')),
+      onOutcome(letter, outcome) {
+        outcomes.push(outcome)
+        say(`${letter.handle}  ${outcomeText(outcome)}`)
+      },
+    })
+    if (stopped !== undefined) say(`The redrive ended early: ${stopped}.`)
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error
+    const problem = describeError(error).message.split('\n')[0]
+    throw new ConfigurationError(
+      `The redrive stopped: ${problem}. What is not reported as done is open: run it again.`,
+      { cause: error },
+    )
+  }
+  say(totals(outcomes, letters.length))
+  return outcomes.length === letters.length && outcomes.every(({ kind }) => kind === 'done') ? 0 : 1
+}
+
+function totals(outcomes: readonly RedriveOutcome[], asked: number): string {
+  const count = (kind: RedriveOutcome['kind']) => outcomes.filter((outcome) => outcome.kind === kind).length
+  const untried = asked - outcomes.length
+  return [
+    `${grouped(count('done'))} done`,
+    `${grouped(count('dead-letter'))} given up again`,
+    `${grouped(count('returned'))} returned`,
+    `${grouped(count('refused'))} refused`,
+    ...(untried > 0 ? [`${grouped(untried)} not tried`] : []),
+  ].join(', ')
+}

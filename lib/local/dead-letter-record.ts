@@ -1,0 +1,161 @@
+/**
+ * The record behind a dead letter, and the event that carries it to its function again.
+ *
+ * Invariants:
+ * 1. Source, partition, position, sub-position and arrival time are the original ones, and so is the identity of every output.
+ * 2. A record of an aggregate travels alone: its neighbours are not sent.
+ */
+import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
+import type { KafkaEvent, KafkaEventRecord } from '../aws/kafka-records.ts'
+import { deaggregate, isAggregate } from '../aws/kpl-aggregate.ts'
+import { describeError } from '../core/errors.ts'
+import { buildKinesisEvent } from '../emulator/event-source-mapping/index.ts'
+import type { SourceBinding } from '../plan/stage-bindings.ts'
+
+/** A record as its source held it. Bytes are base64. */
+export interface OriginalRecord {
+  readonly kind: 'kinesis' | 'kafka'
+  readonly source: string
+  /** Shard id or `<topic>-<partition>`. */
+  readonly partition: string
+  /** Sequence number or offset. */
+  readonly position: string
+  /** Undefined for what may have to be taken apart: an aggregate that could not be. */
+  readonly subPosition: number | undefined
+  readonly arrivalTimeMs: number
+  readonly key: string | null
+  readonly payload: string | null
+  readonly headers: DeadLetterEntry['headers']
+}
+
+/** What a Kinesis stream still holds of a record. */
+export interface SourceBytes {
+  readonly partitionKey: string
+  readonly data: Buffer
+}
+
+/** How bytes are had that the entry itself does not hold. */
+export interface RecordReading {
+  readonly topology: string
+  readonly sources: readonly string[]
+  readonly readSource: (entry: DeadLetterEntry) => Promise<SourceBytes | undefined>
+  readonly readObject: (entry: DeadLetterEntry) => Promise<DeadLetterEntry>
+}
+
+const shardId = /^shardId-\d{12}$/
+
+/** The record of an entry, or why there is none to be redriven. */
+export async function originalRecord(
+  entry: DeadLetterEntry,
+  reading: RecordReading,
+): Promise<OriginalRecord | { readonly reason: string }> {
+  const reason = whyNot(entry, reading)
+  if (reason !== undefined) return { reason }
+  const { source, partition, position, subPosition, arrivalTimeMs } = entry
+  const bytes = await bytesOf(entry, reading)
+  if ('reason' in bytes) return bytes
+  const kind = shardId.test(partition) ? 'kinesis' : 'kafka'
+  const whole = entry.reason.code === 'aggregate-corrupt' ? undefined : subPosition
+  return { kind, source, partition, position, subPosition: whole, arrivalTimeMs, ...bytes }
+}
+
+function whyNot({ topology, source, reason }: DeadLetterEntry, own: RecordReading): string | undefined {
+  if (topology !== own.topology) return `it is a dead letter of topology "${topology}", not of "${own.topology}"`
+  if (!own.sources.includes(source)) {
+    return `the function of topology "${topology}" takes no source "${source}": it takes ${own.sources.join(', ')}`
+  }
+  if (reason.code === 'kafka-record-malformed') {
+    return 'Lambda delivered it in a form that could not be read, so its original bytes are not known: have its producer send it once more'
+  }
+  return undefined
+}
+
+type Bytes = Pick<OriginalRecord, 'key' | 'payload' | 'headers'>
+
+async function bytesOf(entry: DeadLetterEntry, reading: RecordReading): Promise<Bytes | { readonly reason: string }> {
+  if (entry.omitted) return bytesAtSource(entry, reading)
+  if (!entry.offloaded) return kept(entry)
+  const { bucket, key } = entry.offloaded
+  try {
+    return kept(await reading.readObject(entry))
+  } catch (error) {
+    return { reason: `its bytes are in s3://${bucket}/${key} only, and ${describeError(error).message.split('\n')[0]}` }
+  }
+}
+
+const kept = ({ key, payload, headers }: DeadLetterEntry): Bytes => ({ key, payload, headers })
+
+const base64 = (bytes: Uint8Array | string): string => Buffer.from(bytes as Uint8Array).toString('base64')
+
+/** An entry that was too large for its transport holds no bytes, but a Kinesis stream may have the record still. */
+async function bytesAtSource(
+  entry: DeadLetterEntry,
+  { readSource }: RecordReading,
+): Promise<Bytes | { readonly reason: string }> {
+  const gone = 'its bytes were too large for where dead letters go, and'
+  if (!shardId.test(entry.partition)) return { reason: `${gone} redrive does not read Kafka` }
+  try {
+    const found = await readSource(entry)
+    if (found === undefined) return { reason: `${gone} the source no longer holds the record` }
+    const isWhole = !isAggregate(found.data) || entry.reason.code === 'aggregate-corrupt'
+    const record = isWhole ? found : deaggregate(found.data)[entry.subPosition]
+    if (record === undefined)
+      return { reason: `${gone} the aggregate at the source has no record ${entry.subPosition}` }
+    return { key: base64(record.partitionKey), payload: base64(record.data), headers: [] }
+  } catch (error) {
+    return { reason: `${gone} the source cannot be read: ${describeError(error).message}` }
+  }
+}
+
+/** Why an event of this source cannot carry the record; undefined where it can. */
+export function misfit(record: OriginalRecord, binding: SourceBinding | undefined): string | undefined {
+  if (binding === undefined) return `the function takes no source "${record.source}"`
+  if (binding.kind !== record.kind)
+    return `it came from ${nameOf[record.kind]}, and "${binding.name}" is bound to ${nameOf[binding.kind]} now`
+  if (binding.kind === 'kinesis' || topicOf(record) === binding.topic) return undefined
+  return `it came from topic "${topicOf(record)}", and "${binding.name}" is bound to topic "${binding.topic}" now`
+}
+
+const nameOf = { kinesis: 'Kinesis', kafka: 'Kafka' } as const
+
+/** Topics may contain "-". */
+const topicOf = ({ partition }: OriginalRecord): string => partition.slice(0, partition.lastIndexOf('-'))
+
+/**
+ * The event of one record, such as its event source mapping would send. A Kinesis record also says where it stood in its aggregate.
+ *
+ * @example
+ * const event = redriveEvent(record, { name: 'orders', kind: 'kinesis', streamArn })
+ */
+export function redriveEvent(record: OriginalRecord, binding: SourceBinding): unknown {
+  return binding.kind === 'kinesis' ? kinesisEvent(record, binding.streamArn) : kafkaEvent(record, binding.clusterArn)
+}
+
+function kinesisEvent(record: OriginalRecord, streamArn: string) {
+  const { partition, position, subPosition, key, payload, arrivalTimeMs } = record
+  const source = {
+    sequenceNumber: position,
+    partitionKey: Buffer.from(key ?? '', 'base64').toString(),
+    data: Buffer.from(payload ?? '', 'base64'),
+    arrivalMs: arrivalTimeMs,
+  }
+  const { Records } = buildKinesisEvent([source], partition, { streamArn })
+  return { Records: Records.map((row) => (subPosition === undefined ? row : { ...row, millrace: { subPosition } })) }
+}
+
+function kafkaEvent(record: OriginalRecord, clusterArn: string | undefined): KafkaEvent {
+  const { partition, position, arrivalTimeMs, key, payload, headers } = record
+  const row: KafkaEventRecord & Readonly<Record<string, unknown>> = {
+    topic: topicOf(record),
+    partition: Number(partition.slice(partition.lastIndexOf('-') + 1)),
+    offset: Number(position),
+    timestamp: arrivalTimeMs,
+    timestampType: 'CREATE_TIME',
+    key,
+    value: payload,
+    headers: headers.map(({ name, value }) => ({ [name]: [...Buffer.from(value, 'base64')] })),
+  }
+  const records = { [partition]: [row] }
+  if (clusterArn === undefined) return { eventSource: 'SelfManagedKafka', records }
+  return { eventSource: 'aws:kafka', eventSourceArn: clusterArn, records }
+}
