@@ -2,7 +2,7 @@
  * How fast the embedded Kinesis takes records and gives them back, through the real SDK over HTTP, client and service in one
  * process: `node bench/embedded-kinesis.ts [--json FILE]`. Exits with 1 when a figure misses its goal.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -16,6 +16,7 @@ import {
 } from '@aws-sdk/client-kinesis'
 import { NodeHttpHandler } from '@smithy/node-http-handler'
 import { startKinesisService } from '../lib/local/kinesis-service.ts'
+import { type Figure, finish, table } from './figures.ts'
 
 const SHARDS = 4
 const REQUESTS = 200
@@ -24,13 +25,6 @@ const RECORD_BYTES = 200
 const IN_FLIGHT = 4
 const GOAL_PER_SECOND = 10_000
 const StreamName = 'bench'
-
-interface Figure {
-  readonly name: string
-  readonly value: number
-  readonly unit: string
-  readonly goal?: number
-}
 
 async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   const startMs = performance.now()
@@ -109,14 +103,6 @@ async function measureRestart(directory: string): Promise<Figure> {
   return { name: 'restart with that journal', value: Math.round(seconds * 1_000), unit: 'ms' }
 }
 
-function printTable(figures: readonly Figure[]): void {
-  const width = Math.max(...figures.map(({ name }) => name.length))
-  for (const { name, value, unit, goal } of figures) {
-    const verdict = goal === undefined ? '' : `   goal ${goal.toLocaleString('en')} ${value >= goal ? 'met' : 'MISSED'}`
-    console.log(`${name.padEnd(width)}  ${value.toLocaleString('en').padStart(9)} ${unit.padEnd(9)}${verdict}`)
-  }
-}
-
 const { values } = parseArgs({ options: { json: { type: 'string' } } })
 const directory = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
 try {
@@ -125,13 +111,8 @@ try {
     ...(await measure('with a journal', directory)),
     await measureRestart(directory),
   ]
-  const ok = figures.every(({ value, goal }) => goal === undefined || value >= goal)
-  printTable(figures)
-  if (values.json !== undefined) {
-    const report = { command: 'node bench/embedded-kinesis.ts', ok, figures }
-    await writeFile(values.json, `${JSON.stringify(report, null, 2)}\n`)
-  }
-  process.exitCode = ok ? 0 : 1
+  console.log(table(figures.map(({ name, value, unit }) => [name, value.toLocaleString('en'), unit])))
+  finish('npm run bench:kinesis', figures, values.json)
 } finally {
   await rm(directory, { recursive: true, force: true })
 }

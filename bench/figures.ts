@@ -1,13 +1,27 @@
 /** What every benchmark needs: medians, an aligned table, and figures as JSON for whoever compares runs. */
 import { writeFileSync } from 'node:fs'
 
-/** One measured number. `goal` is a bound that must be met; `better` says on which side of it. */
+/**
+ * One measured number; not a finite one where what was to be measured never came. `goal` is a bound that must be met; `better` says on
+ * which side of it, or that it is the number itself.
+ */
 export interface Figure {
   readonly name: string
   readonly value: number
   readonly unit: string
   readonly goal?: number
-  readonly better?: 'higher' | 'lower'
+  /** @default 'higher' */
+  readonly better?: 'higher' | 'lower' | 'exactly'
+}
+
+/** The figures as `--json FILE` holds them. */
+export interface FiguresFile {
+  readonly command: string
+  readonly ok: boolean
+  /** Those that have a value. `better` is there where `goal` is. */
+  readonly figures: readonly Figure[]
+  /** Names of the figures that missed their goal, those included that never got a value. */
+  readonly missed: readonly string[]
 }
 
 export const median = (values: readonly number[]): number => {
@@ -15,8 +29,15 @@ export const median = (values: readonly number[]): number => {
   return sorted[Math.floor(sorted.length / 2)] as number
 }
 
-export const meets = ({ value, goal, better = 'higher' }: Figure): boolean =>
-  goal === undefined || (better === 'higher' ? value >= goal : value <= goal)
+export function meets({ value, goal, better = 'higher' }: Figure): boolean {
+  if (goal === undefined) return true
+  if (better === 'exactly') return value === goal
+  return better === 'higher' ? value >= goal : value <= goal
+}
+
+/** What the goal demands of the value, in words. */
+export const demandOf = ({ better = 'higher' }: Figure): string =>
+  better === 'exactly' ? 'exactly' : better === 'lower' ? 'at most' : 'at least'
 
 /** Rows as aligned columns: the first to the left, the others to the right. */
 export function table(rows: readonly (readonly string[])[]): string {
@@ -31,22 +52,26 @@ export function table(rows: readonly (readonly string[])[]): string {
     .join('\n')
 }
 
+/** What is written of the figures. JSON has no number for what never came, so such a figure is named only where it missed. */
+export function figuresFile(command: string, figures: readonly Figure[]): FiguresFile {
+  const missed = figures.filter((figure) => !meets(figure)).map(({ name }) => name)
+  const plain = figures
+    .filter(({ value }) => Number.isFinite(value))
+    .map(({ name, value, unit, goal, better = 'higher' }) => ({
+      ...{ name, value, unit },
+      ...(goal === undefined ? {} : { goal, better }),
+    }))
+  return { command, ok: missed.length === 0, figures: plain, missed }
+}
+
 /** Writes the figures where asked, names those that missed their goal, and sets the exit code. */
 export function finish(command: string, figures: readonly Figure[], file: string | undefined): void {
+  if (file !== undefined) writeFileSync(file, `${JSON.stringify(figuresFile(command, figures), null, 2)}\n`)
   const missed = figures.filter((figure) => !meets(figure))
-  if (file !== undefined) {
-    const plain = figures.map(({ name, value, unit, goal }) => ({
-      name,
-      value,
-      unit,
-      ...(goal === undefined ? {} : { goal }),
-    }))
-    writeFileSync(file, `${JSON.stringify({ command, ok: missed.length === 0, figures: plain }, null, 2)}\n`)
-  }
-  for (const { name, value, unit, goal, better } of missed) {
-    console.error(
-      `missed: ${name} is ${value} ${unit}, the goal is ${better === 'lower' ? 'at most' : 'at least'} ${goal}`,
-    )
+  for (const figure of missed) {
+    const { name, value, unit, goal } = figure
+    const what = Number.isFinite(value) ? `is ${value} ${unit}` : 'never came'
+    console.error(`missed: ${name} ${what}, the goal is ${demandOf(figure)} ${goal}`)
   }
   if (missed.length > 0) process.exitCode = 1
 }

@@ -26,10 +26,13 @@ async function main(): Promise<number> {
   return runMainJob(options, { root, stateDirectory: '.millrace/flights-app' }, display, signal)
 }
 
+/** What the operating system refuses, such as a full disk at the start, says enough in its message. */
+const isSystemError = (error: unknown): error is Error => error instanceof Error && 'syscall' in error
+
 try {
   process.exitCode = await main()
 } catch (error) {
-  if (!(error instanceof ConfigurationError)) throw error
+  if (!(error instanceof ConfigurationError) && !isSystemError(error)) throw error
   console.error(`npm start: ${error.message}`)
-  process.exitCode = error.code === usageCode ? 2 : 1
+  process.exitCode = error instanceof ConfigurationError && error.code === usageCode ? 2 : 1
 }

@@ -10,11 +10,12 @@ import { QueueLetters } from '../../lib/local/dead-letter-queue-log.ts'
 import type { LetterLog } from '../../lib/local/dead-letter-redrive.ts'
 import { SettlementFile } from '../../lib/local/dead-letter-settlement.ts'
 import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
+import type { LocalEndpoints } from '../../lib/local/local-endpoints.ts'
 import { localKinesisClient } from '../../lib/local/local-streams.ts'
 import { type Arguments, usage } from './arguments.ts'
 import { kinesisClient, sqsClient } from './dead-letter-clients.ts'
 import type { ListedLetter } from './dead-letter-text.ts'
-import { directoryOf, reachStreams, redriveDirectory, runNamed } from './local-run.ts'
+import { directoryOf, reachRun, redriveDirectory, runNamed } from './local-run.ts'
 
 /** Dead letters, and the file that remembers which were redriven. */
 export interface LetterPlace {
@@ -28,7 +29,7 @@ export interface LetterPlace {
 /** The dead letters of a local run, and what a redrive needs to know of it. */
 export interface LocalPlace extends LetterPlace {
   readonly app: string
-  readonly endpoint: string
+  readonly endpoints: LocalEndpoints
   readonly client: KinesisClient
   readonly deadLetterStream: string
 }
@@ -69,13 +70,13 @@ export function openRemoteLetters(args: Arguments, closing: Closing): Promise<Le
 /** Opens the dead letters of a local run, whether it is up or not. */
 export async function openLocalLetters(app: string, closing: Closing): Promise<LocalPlace> {
   const directory = directoryOf(app)
-  const endpoint = await reachStreams(directory, closing)
-  const client = localKinesisClient(endpoint)
+  const endpoints = await reachRun(directory, closing)
+  const client = localKinesisClient(endpoints.kinesis)
   closing.defer(() => client.destroy())
   const deadLetterStream = `${app}-dead-letters`
   const log = await readStream(client, deadLetterStream)
   const settlements = await SettlementFile.open(join(directory, 'redriven.ndjson'))
-  return { app, title: `${app} (${directory})`, directory, endpoint, client, deadLetterStream, log, settlements }
+  return { app, title: `${app} (${directory})`, directory, endpoints, client, deadLetterStream, log, settlements }
 }
 
 /** Where redrives of that stream or queue keep what they must remember. */

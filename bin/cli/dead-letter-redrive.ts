@@ -69,10 +69,10 @@ async function redriveLocal(args: Arguments, say: Say, closing: Closing): Promis
 }
 
 async function localTarget(args: Arguments, place: LocalPlace, logFile: string, closing: Closing): Promise<Target> {
-  const { directory, endpoint, client, deadLetterStream } = place
-  const { planned, handlerFile } = await application(args, place)
+  const { directory, endpoints, client, deadLetterStream } = place
+  const { planned, handlerFile, tables } = await application(args, place)
   const own = await LocalFunction.start({
-    ...{ planned, entry: handlerFile, directory, endpoint, client, deadLetterStream },
+    ...{ planned, entry: handlerFile, directory, endpoints, client, deadLetterStream, tables },
     // A log that cannot be written must not end the redrive.
     onLine: (line) => void appendFile(logFile, `${line}\n`).catch(() => undefined),
   })
@@ -89,7 +89,13 @@ async function application(args: Arguments, { directory, app }: LocalPlace) {
   const beside = args.has('topology') ? undefined : facts?.handlerFile
   const handlerFile = args.text('handler') ?? beside ?? handlerBeside(topologyFile)
   const { topology } = await loadUserCode(topologyFile, handlerFile)
-  if (topology.name === app) return { planned: plan(topology), handlerFile }
+  if (topology.name === app) {
+    const planned = plan(topology)
+    // A sink that the topology has lost since needs no table.
+    const isSink = ([name]: readonly [string, unknown]) => planned.graph.sinks.some((sink) => sink.name === name)
+    const tables = Object.fromEntries(Object.entries(facts?.tables ?? {}).filter(isSink))
+    return { planned, handlerFile, tables }
+  }
   throw new ConfigurationError(`${topologyFile} exports topology "${topology.name}", not "${app}": give --topology.`)
 }
 

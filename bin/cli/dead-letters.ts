@@ -3,7 +3,15 @@ import { Closing } from '../../lib/local/closing.ts'
 import type { Arguments, CommandSyntax, Flag } from './arguments.ts'
 import { openLetters } from './dead-letter-places.ts'
 import { runRedrive } from './dead-letter-redrive.ts'
-import { letterJson, listLines, reasonLines, showLines, theLetter } from './dead-letter-text.ts'
+import {
+  type ListedLetter,
+  letterJson,
+  listLines,
+  printable,
+  reasonLines,
+  showLines,
+  theLetter,
+} from './dead-letter-text.ts'
 import { counted } from './words.ts'
 
 type Say = (line: string) => void
@@ -73,21 +81,28 @@ async function runList(args: Arguments, say: Say): Promise<number> {
   return withClosing(async (closing) => {
     const { title, letters, unreadable } = await openLetters(args, closing)
     const reason = args.text('reason')
-    const chosen = letters.filter(
-      ({ entry, redrivenAtMs }) =>
-        (reason === undefined || entry.reason.code === reason) &&
-        (redrivenAtMs === undefined || args.has('include-redriven')),
-    )
+    const asked = letters.filter(({ redrivenAtMs }) => redrivenAtMs === undefined || args.has('include-redriven'))
+    const chosen = asked.filter(({ entry }) => reason === undefined || entry.reason.code === reason)
     if (args.has('json')) {
       for (const letter of chosen) say(letterJson(letter))
       return 0
     }
     say(`${counted(chosen.length, 'dead letter')} of ${title}`)
-    const lines = chosen.length === 0 ? [] : ['', ...listLines(chosen), '', ...reasonLines(chosen)]
+    const lines =
+      chosen.length === 0 ? otherReasons(asked, reason) : ['', ...listLines(chosen), '', ...reasonLines(chosen)]
     for (const line of [...lines, ...unreadable.map(({ place, problem }) => `${place} is not listed: ${problem}`)])
       say(line)
     return 0
   })
+}
+
+/** What to choose instead of a reason that no letter has. */
+function otherReasons(letters: readonly ListedLetter[], reason: string | undefined): readonly string[] {
+  if (reason === undefined || letters.length === 0) return []
+  return [
+    `None has the reason ${printable(reason)}. The reasons of ${counted(letters.length, 'dead letter')}:`,
+    ...reasonLines(letters),
+  ]
 }
 
 async function runShow(args: Arguments, say: Say): Promise<number> {

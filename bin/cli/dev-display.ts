@@ -6,6 +6,8 @@ import { type DisplayOutput, LiveDisplay } from '../../lib/local/live-display.ts
 import { deadLetterOutput } from '../../lib/local/local-application.ts'
 import { grouped, table } from '../../lib/local/run-display.ts'
 import { printable, reasonOf } from './dead-letter-text.ts'
+import type { TableView } from './dev-tables.ts'
+import { counted } from './words.ts'
 
 export interface DevView {
   readonly topology: string
@@ -13,6 +15,8 @@ export interface DevView {
   readonly sent: ReadonlyMap<string, number>
   /** Records in each output stream, the dead letters last. */
   readonly counts: ReadonlyMap<string, number>
+  /** The tables, by the names of their sinks. */
+  readonly tables: ReadonlyMap<string, TableView>
   /** What keeps a shard from going on, if anything does. */
   readonly troubles: readonly string[]
 }
@@ -51,6 +55,11 @@ export class DevDisplay {
     if (!this.#isLive && more > 0) this.say(`${output}: and ${grouped(more)} more`)
   }
 
+  /** What a table holds now; the block shows it by itself. */
+  changed(sink: string, view: TableView): void {
+    this.mention([`${sink}: ${rowCount(view)}`, ...view.some.map(shortened)].join('  '))
+  }
+
   /** Paints the block; without a terminal there is none. */
   show(view: () => DevView): void {
     if (this.#isLive) this.#live.show(view)
@@ -62,10 +71,11 @@ export class DevDisplay {
     this.#live.keep()
   }
 
-  #block({ topology, sent, counts, troubles }: DevView): readonly string[] {
+  #block({ topology, sent, counts, tables, troubles }: DevView): readonly string[] {
     const rows = [
       ...[...sent].map(([source, lines]) => ['in', source, grouped(lines), 'sent in this run']),
       ...[...counts].map(([name, count]) => ['out', name, grouped(count), this.#last.get(name) ?? '']),
+      ...[...tables].map(([name, view]) => ['table', name, rowCount(view), view.some.map(shortened).join('  ')]),
     ]
     return [
       `── ${topology}`,
@@ -78,8 +88,18 @@ export class DevDisplay {
 /** A value as text that cannot change the terminal. */
 function valueText(data: Uint8Array): string {
   if (!isUtf8(data)) return `(${grouped(data.length)} bytes that are not text)`
-  const text = printable(Buffer.from(data).toString())
-  return text.length > longestLine ? `${text.slice(0, longestLine)}… (${grouped(data.length)} bytes)` : text
+  return shortened(Buffer.from(data).toString())
+}
+
+function shortened(value: string): string {
+  const text = printable(value)
+  if (text.length <= longestLine) return text
+  return `${text.slice(0, longestLine)}… (${grouped(Buffer.byteLength(value))} bytes)`
+}
+
+/** How many rows a table has, such as `1 row`; `+` where it has more than were looked at. */
+export function rowCount({ rows, isAll }: TableView): string {
+  return isAll ? counted(rows, 'row') : `${grouped(rows)}+ rows`
 }
 
 /** What was given up and why, without what the record held. */

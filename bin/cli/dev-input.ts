@@ -4,17 +4,21 @@
  * Invariants:
  * 1. A line is sent as it is, bytes that are no JSON included: what becomes of it is the topology's affair. Empty lines are skipped.
  * 2. Lines keep their order. What was acknowledged is remembered, so the next run sends only what was added to the file since.
- * 3. A file whose sent lines have changed since is sent from its beginning.
+ * 3. While the disk is full nothing is sent, and what could not be saved is tried again until the signal.
+ * 4. A file whose sent lines have changed since is sent from its beginning.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
 import { type KinesisItem, kinesisDestination, kinesisRecordLimitBytes } from '../../lib/aws/kinesis-destination.ts'
-import { deliverInOrder } from '../../lib/aws/ordered-delivery.ts'
+import { type Destination, deliverInOrder } from '../../lib/aws/ordered-delivery.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
+import type { Clock } from '../../lib/core/clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
+import { ProgressFile, type SaveOptions } from '../../lib/local/progress-file.ts'
+import { isUnsaved, type ReplaceFile, writeProblem } from '../../lib/local/replace-file.ts'
 import { grouped } from '../../lib/local/run-display.ts'
 import { usage } from './arguments.ts'
 import { counted } from './words.ts'
@@ -61,12 +65,12 @@ async function checkFile(file: string): Promise<void> {
   if (!found.isFile()) throw new ConfigurationError(`The input ${file} is not a file.`)
 }
 
-export interface SendOptions {
+/** The signal ends the sending. */
+export interface SendOptions extends SaveOptions {
   readonly input: DevInput
   readonly client: KinesisClient
   readonly streamName: string
   readonly progress: InputProgress
-  readonly signal: AbortSignal
   readonly say: (line: string) => void
   /** Hears of every acknowledged request. */
   readonly onSent: (lines: number) => void
@@ -95,7 +99,7 @@ async function sendFrom(options: SendOptions, from: number): Promise<void> {
   let lines = 0
   const send = async (items: readonly KinesisItem[]): Promise<void> => {
     const isSent = await put(options, items)
-    if (isSent && input.file !== '-') await progress.save(input, { lines, digest: hash.copy().digest('hex') })
+    if (isSent && input.file !== '-') await progress.save(input, { lines, digest: hash.copy().digest('hex') }, options)
   }
   for await (const piece of piecesOf(input.file, signal)) {
     let waiting: KinesisItem[] = []
@@ -120,17 +124,33 @@ async function sendFrom(options: SendOptions, from: number): Promise<void> {
 }
 
 /** Resolves with true once the stream holds all records, or with false where the signal came before. */
-async function put(
-  { client, streamName, signal, onSent }: SendOptions,
-  items: readonly KinesisItem[],
-): Promise<boolean> {
+async function put(options: SendOptions, items: readonly KinesisItem[]): Promise<boolean> {
   if (items.length === 0) return true
-  const outcomes = await deliverInOrder(items, kinesisDestination(client, { streamName }, 'none'), delivery, signal)
+  const { streamName, signal, onSent } = options
+  const outcomes = await deliverInOrder(items, destinationOf(options), delivery, signal)
   onSent(outcomes.filter(({ status }) => status === 'delivered').length)
   const failed = outcomes.find((outcome) => outcome.status !== 'delivered')
   if (failed === undefined) return true
   if (signal.aborted) return false
   throw new ConfigurationError(`The stream ${streamName} does not take the input: ${failed.error.message}`)
+}
+
+/** The stream, which says so while its service cannot save. The delivery sends the same items again until it can. */
+function destinationOf({ client, streamName, onBlocked }: SendOptions): Destination<KinesisItem> {
+  const destination = kinesisDestination(client, { streamName }, 'none')
+  return {
+    ...destination,
+    async send(items) {
+      try {
+        const answers = await destination.send(items)
+        onBlocked(undefined)
+        return answers
+      } catch (error) {
+        if (isUnsaved(error)) onBlocked(writeProblem(`The stream ${streamName}`, error))
+        throw error
+      }
+    },
+  }
 }
 
 const silent = () => undefined
@@ -185,20 +205,26 @@ async function digestOf(file: string, lines: number): Promise<string | undefined
 
 /** The file that remembers how much of each input was sent. */
 export class InputProgress {
-  readonly #path: string
+  readonly #file: ProgressFile<Readonly<Record<string, Sent>>>
   readonly #sent: Map<string, Sent>
-  #writing: Promise<void> = Promise.resolve()
 
-  private constructor(path: string, sent: Map<string, Sent>) {
-    this.#path = path
+  private constructor(file: ProgressFile<Readonly<Record<string, Sent>>>, sent: Map<string, Sent>) {
+    this.#file = file
     this.#sent = sent
   }
 
-  /** Rejects with a ConfigurationError for a file that is damaged. */
-  static async open(path: string): Promise<InputProgress> {
+  /**
+   * Rejects with a ConfigurationError for a file that is damaged.
+   *
+   * @param replace how the file is written; by itself on the disk.
+   */
+  static async open(path: string, clock: Clock = systemClock, replace?: ReplaceFile): Promise<InputProgress> {
     const text = await readFile(path, 'utf8').catch(() => '{}')
     try {
-      return new InputProgress(path, new Map(Object.entries(JSON.parse(text) as Record<string, Sent>)))
+      return new InputProgress(
+        new ProgressFile(path, clock, replace),
+        new Map(Object.entries(JSON.parse(text) as Record<string, Sent>)),
+      )
     } catch (error) {
       throw new ConfigurationError(`${path} is damaged: delete it to have all input sent again.`, { cause: error })
     }
@@ -208,13 +234,9 @@ export class InputProgress {
     return this.#sent.get(`${source}=${file}`)
   }
 
-  /** One write at a time; the file is always whole. */
-  save({ source, file }: DevInput, sent: Sent): Promise<void> {
+  /** Resolves with false where the signal came before the file could be written. */
+  save({ source, file }: DevInput, sent: Sent, options: SaveOptions): Promise<boolean> {
     this.#sent.set(`${source}=${file}`, sent)
-    this.#writing = this.#writing.then(async () => {
-      await writeFile(`${this.#path}.tmp`, `${JSON.stringify(Object.fromEntries(this.#sent), null, 2)}\n`)
-      await rename(`${this.#path}.tmp`, this.#path)
-    })
-    return this.#writing
+    return this.#file.save(Object.fromEntries(this.#sent), options)
   }
 }

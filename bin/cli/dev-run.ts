@@ -2,7 +2,8 @@
  * One run of `millrace dev`.
  *
  * Invariants:
- * 1. The streams belong to the run, not to the application on them: a reload replaces the application and keeps streams and checkpoints.
+ * 1. Streams and tables belong to the run, not to the application on them: a reload replaces the application and keeps them and the
+ *    checkpoints.
  * 2. The application in use is stopped only when its successor has been compiled, loaded and planned.
  * 3. A record that the old application had in flight is finished by it before the new one begins.
  */
@@ -14,13 +15,16 @@ import { ConfigurationError } from '../../lib/core/errors.ts'
 import type { Closing } from '../../lib/local/closing.ts'
 import { takeLock } from '../../lib/local/directory-lock.ts'
 import { type LocalApplication, startLocalApplication } from '../../lib/local/local-application.ts'
+import { endpointsAt, type LocalEndpoints } from '../../lib/local/local-endpoints.ts'
 import { localKinesisClient } from '../../lib/local/local-streams.ts'
+import { checkTables, localDynamoDBClient, type SinkTables } from '../../lib/local/local-tables.ts'
 import { grouped, shardViews } from '../../lib/local/run-display.ts'
 import { plan } from '../../lib/plan/plan.ts'
-import type { DevDisplay, DevView } from './dev-display.ts'
+import { type DevDisplay, type DevView, rowCount } from './dev-display.ts'
 import { type DevInput, InputProgress, sendInput } from './dev-input.ts'
 import { DevOutputs } from './dev-outputs.ts'
-import { serveStreams, writeRunFacts } from './local-run.ts'
+import { DevTables } from './dev-tables.ts'
+import { serveRun, writeRunFacts } from './local-run.ts'
 import { loadUserCode, type UserCode } from './user-code.ts'
 import { WatchedFiles } from './watched-files.ts'
 import { counted } from './words.ts'
@@ -34,6 +38,8 @@ export interface DevOptions {
   readonly shards: number
   readonly port: number
   readonly endpoint: string | undefined
+  /** The sinks that are tables. */
+  readonly tables: SinkTables
   readonly fresh: boolean
   readonly once: boolean
 }
@@ -59,14 +65,22 @@ export async function startDevRun(
   const { directory, topologyFile, handlerFile, code } = options
   await mkdir(directory, { recursive: true })
   if (options.fresh) await dropState(directory)
-  const endpoint = options.endpoint ?? (await serveStreams(directory, options.port, closing))
-  const given = options.endpoint === undefined ? {} : { endpoint }
-  await writeRunFacts(directory, { topologyFile, handlerFile, ...given })
-  const client = localKinesisClient(endpoint)
+  const { endpoint, tables: bound } = options
+  const endpoints = endpoint === undefined ? await serveRun(directory, options.port, closing) : endpointsAt(endpoint)
+  const given = endpoint === undefined ? {} : { endpoint }
+  await writeRunFacts(directory, { topologyFile, handlerFile, tables: bound, ...given })
+  const client = localKinesisClient(endpoints.kinesis)
   closing.defer(() => client.destroy())
+  const dynamodb = localDynamoDBClient(endpoints.dynamodb)
+  closing.defer(() => dynamodb.destroy())
+  const tables = new DevTables(bound, {
+    client: dynamodb,
+    clock: systemClock,
+    onChange: (sink, view) => display.changed(sink, view),
+  })
   const outputs = new DevOutputs({ client, onRecords: (output, records) => display.received(output, records) })
   closing.defer(() => outputs.stop())
-  const run = new Run({ options, display, client, endpoint, outputs, signal })
+  const run = new Run({ options, display, client, endpoints, outputs, tables, signal })
   closing.defer(() => run.stop())
   await run.start(code)
   return run
@@ -90,8 +104,9 @@ interface RunParts {
   readonly options: DevOptions
   readonly display: DevDisplay
   readonly client: KinesisClient
-  readonly endpoint: string
+  readonly endpoints: LocalEndpoints
   readonly outputs: DevOutputs
+  readonly tables: DevTables
   readonly signal: AbortSignal
 }
 
@@ -99,6 +114,8 @@ class Run implements DevRun {
   readonly #parts: RunParts
   readonly #files = new WatchedFiles()
   readonly #sent = new Map<string, number>()
+  /** Why an input is not sent now, by file. */
+  readonly #blocked = new Map<string, string>()
   #app: LocalApplication | undefined
   #lastProblem: string | undefined
   #lastTroubles = ''
@@ -114,15 +131,18 @@ class Run implements DevRun {
   }
 
   async start(code: UserCode): Promise<void> {
-    const { display, outputs, signal } = this.#parts
+    const { display, outputs, tables, signal } = this.#parts
     await this.#files.follow(code.files, code.compiledAtMs)
     const app = await this.#replace(code)
     // What earlier runs put out is read first, so that only what is new is shown.
     const readSinceMs = systemClock.nowMs()
     while (!signal.aborted && !outputs.haveRead(readSinceMs)) await systemClock.sleep(pollMs, signal)
     outputs.expectNew()
+    await tables.look('now')
     await app.run()
     display.say(`${code.topology.name} runs at ${app.endpoint}. Saves are picked up; Ctrl-C ends. Log: ${app.logFile}`)
+    const names = [...app.tables.keys()]
+    if (names.length > 0) display.say(`Tables at ${app.endpoints.dynamodb} (DynamoDB): ${names.join(', ')}.`)
     await this.#sendInputs(app)
   }
 
@@ -134,7 +154,11 @@ class Run implements DevRun {
     const sending = options.inputs.map((input) => {
       const { streamName } = app.streamOf(input.source)
       const onSent = (lines: number) => void this.#sent.set(input.source, (this.#sent.get(input.source) ?? 0) + lines)
-      return sendInput({ input, client, streamName, progress, signal, say: display.say, onSent })
+      const onBlocked = (problem: string | undefined) => {
+        if (problem === undefined) this.#blocked.delete(input.file)
+        else this.#blocked.set(input.file, `blocked: ${problem}`)
+      }
+      return sendInput({ input, client, streamName, progress, signal, say: display.say, onSent, onBlocked })
     })
     Promise.all(sending).then(
       () => {
@@ -152,14 +176,16 @@ class Run implements DevRun {
     const isBroken = this.#lastProblem !== undefined
     const isDue = isBroken && nowMs - this.#triedAtMs >= retryBrokenMs
     if ((await this.#files.haveChanged()) || isDue) await this.#reload()
+    await this.#parts.tables.look()
     this.#tellTroubles()
-    this.#tellSettled()
+    await this.#tellSettled()
   }
 
   readonly view = (): DevView => ({
     topology: this.#parts.options.code.topology.name,
     sent: this.#sent,
     counts: this.#parts.outputs.counts,
+    tables: this.#parts.tables.views,
     troubles: this.#troubles(),
   })
 
@@ -198,22 +224,25 @@ class Run implements DevRun {
         `the topology is now named "${topology.name}", not "${name}": start \`millrace dev\` again.`,
       )
     }
-    const sources = plan(topology).graph.sources.map((source) => source.name)
+    const planned = plan(topology)
+    checkTables(planned, options.tables)
+    const sources = planned.graph.sources.map((source) => source.name)
     const lost = options.inputs.find(({ source }) => !sources.includes(source))
     if (lost) throw new ConfigurationError(`the topology has lost source "${lost.source}", which gets ${lost.file}.`)
   }
 
   /** Puts an application in the place of the one in use, on the same streams. */
   async #replace({ topology }: UserCode): Promise<LocalApplication> {
-    const { options, endpoint, outputs } = this.#parts
+    const { options, endpoints, outputs } = this.#parts
     await this.#app?.stop()
     this.#app = undefined
     const app = await startLocalApplication({
       topology,
       entry: options.handlerFile,
       directory: options.directory,
-      endpoint,
+      endpoint: endpoints,
       shards: options.shards,
+      tables: options.tables,
       // A developer waits for each record.
       mapping: { maximumBatchingWindowInSeconds: 0, emulation: { pollIntervalMs: 200 } },
     })
@@ -223,9 +252,14 @@ class Run implements DevRun {
   }
 
   #troubles(): readonly string[] {
+    const { problem } = this.#parts.tables
+    const blocked = [...new Set(this.#blocked.values()), ...(problem === undefined ? [] : [problem])]
     const status = this.#app?.status()
-    if (status === undefined) return []
-    return shardViews(status).flatMap(({ shardId, state }) => (state.includes(': ') ? `${shardId} ${state}` : []))
+    if (status === undefined) return blocked
+    const shards = shardViews(status).flatMap(({ shardId, state }) =>
+      state.includes(': ') ? `${shardId} ${state}` : [],
+    )
+    return [...blocked, ...shards]
   }
 
   /** The block shows troubles while they last; here they are told once. */
@@ -235,17 +269,22 @@ class Run implements DevRun {
     this.#lastTroubles = troubles
   }
 
-  #tellSettled(): void {
-    const { outputs, display } = this.#parts
+  async #tellSettled(): Promise<void> {
+    const { outputs, tables, display } = this.#parts
     const app = this.#app
     if (this.isSettled || this.#sentAtMs === undefined || app === undefined) return
     if (this.#processedAtMs === undefined && app.hasProcessed(this.#sentAtMs)) this.#processedAtMs = systemClock.nowMs()
     if (this.#processedAtMs === undefined || !outputs.haveRead(this.#processedAtMs)) return
+    await tables.look('now')
     this.isSettled = true
     const lines = [...this.#sent.values()].reduce((sum, count) => sum + count, 0)
     const counts = [...outputs.counts].map(([name, count]) => `${name} ${grouped(count)}`)
+    const rows = [...tables.views].map(([name, view]) => `${name} ${rowCount(view)}`)
     display.say(
-      `All input is processed: ${counted(lines, 'line')} sent in this run. In the streams: ${counts.join(', ')}.`,
+      [
+        `All input is processed: ${counted(lines, 'line')} sent in this run. In the streams: ${counts.join(', ')}.`,
+        ...(rows.length > 0 ? [`In the tables: ${rows.join(', ')}.`] : []),
+      ].join(' '),
     )
   }
 }

@@ -8,6 +8,7 @@ import { type Arguments, type CommandSyntax, usage } from './arguments.ts'
 import { DevDisplay } from './dev-display.ts'
 import { devInputs } from './dev-input.ts'
 import { type DevOptions, startDevRun } from './dev-run.ts'
+import { tablesIn } from './dev-tables.ts'
 import { directoryOf } from './local-run.ts'
 import { handlerBeside, loadUserCode } from './user-code.ts'
 
@@ -28,7 +29,12 @@ export const devSyntax: CommandSyntax = {
     port: { value: 'N', help: 'port of the embedded Kinesis on 127.0.0.1 (default: any free one)' },
     endpoint: {
       value: 'URL',
-      help: 'an endpoint that speaks Kinesis, such as LocalStack, instead of the embedded one',
+      help: 'an endpoint that speaks Kinesis and DynamoDB, such as LocalStack, instead of the embedded ones',
+    },
+    table: {
+      value: 'SINK=KEY[,SORTKEY]',
+      many: true,
+      help: 'makes this sink a DynamoDB table with that partition key; a key of numbers is KEY:N (default: a stream)',
     },
     fresh: { help: 'drops the state of earlier runs first' },
     once: { help: 'ends when all input is processed, instead of waiting for saves' },
@@ -69,7 +75,10 @@ async function devOptions(args: Arguments): Promise<DevOptions> {
   if (endpoint !== undefined && !URL.canParse(endpoint)) throw usage(`--endpoint ${endpoint} is not a URL.`)
   if (args.has('source') && !args.has('input')) throw usage('--source says what --input is for: give --input, too.')
   const code = await loadUserCode(topologyFile, handlerFile)
-  const sources = plan(code.topology).graph.sources.map(({ name }) => name)
+  const { graph } = plan(code.topology)
+  const sources = graph.sources.map(({ name }) => name)
+  const sinks = graph.sinks.map(({ name }) => name)
+  const tables = tablesIn(args.texts('table'), sinks)
   const inputs = await devInputs(args.texts('input'), args.text('source'), sources)
   if (args.has('once') && inputs.length === 0)
     throw new ConfigurationError('--once waits for input: give --input.', { code: 'usage' })
@@ -82,6 +91,7 @@ async function devOptions(args: Arguments): Promise<DevOptions> {
     shards,
     port,
     endpoint,
+    tables,
     fresh: args.has('fresh'),
     once: args.has('once'),
   }

@@ -1,7 +1,7 @@
 /**
  * The directory of a local run, `.millrace/<topology>`: what it says of itself, and how another command reaches its streams.
  *
- * `run.json` stays behind a run and names the user's files. `service.json` is there while a process serves the streams; the lock of the
+ * `run.json` stays behind a run and names the user's files. `service.json` is there while a process serves the run; the lock of the
  * embedded Kinesis, not this file, decides whether one does.
  */
 import { existsSync } from 'node:fs'
@@ -9,7 +9,8 @@ import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConfigurationError } from '../../lib/core/errors.ts'
 import type { Closing } from '../../lib/local/closing.ts'
-import { startKinesisService } from '../../lib/local/kinesis-service.ts'
+import { endpointsAt, type LocalEndpoints, startLocalServices } from '../../lib/local/local-endpoints.ts'
+import type { SinkTables } from '../../lib/local/local-tables.ts'
 
 const root = '.millrace'
 
@@ -19,6 +20,8 @@ export interface RunFacts {
   readonly handlerFile: string
   /** The endpoint that the user named, if any. */
   readonly endpoint?: string
+  /** The sinks that are tables. */
+  readonly tables?: SinkTables
 }
 
 export const directoryOf = (topology: string): string => join(root, topology)
@@ -32,35 +35,40 @@ export const writeRunFacts = (directory: string, facts: RunFacts): Promise<void>
 
 /** What is known of the last run of `millrace dev`; undefined where the directory was made otherwise. */
 export async function readRunFacts(directory: string): Promise<RunFacts | undefined> {
-  const { topologyFile, handlerFile, endpoint } = await readJson(join(directory, 'run.json'))
+  const { topologyFile, handlerFile, endpoint, tables } = await readJson(join(directory, 'run.json'))
   if (typeof topologyFile !== 'string' || typeof handlerFile !== 'string') return undefined
-  return { topologyFile, handlerFile, ...(typeof endpoint === 'string' ? { endpoint } : {}) }
+  return {
+    topologyFile,
+    handlerFile,
+    ...(typeof endpoint === 'string' ? { endpoint } : {}),
+    ...(typeof tables === 'object' && tables !== null ? { tables: tables as SinkTables } : {}),
+  }
 }
 
-/** Starts the embedded Kinesis of a run and says where it is, until the closing. */
-export async function serveStreams(directory: string, port: number, closing: Closing): Promise<string> {
-  const service = await startKinesisService({ directory: join(directory, 'kinesis'), port })
-  closing.defer(() => service.close())
+/** Starts the embedded services of a run and says where they are, until the closing. */
+export async function serveRun(directory: string, port: number, closing: Closing): Promise<LocalEndpoints> {
+  const endpoints = await startLocalServices(directory, port, closing)
   const file = join(directory, 'service.json')
-  await writeJson(file, { pid: process.pid, endpoint: service.url })
+  await writeJson(file, { pid: process.pid, ...endpoints })
   closing.defer(() => rm(file, { force: true }))
-  return service.url
+  return endpoints
 }
 
-/** Where a run's streams answer: at the user's endpoint, in the process that has the run up, else here until the closing. */
-export async function reachStreams(directory: string, closing: Closing): Promise<string> {
+/** Where a run's services answer: at the user's endpoint, in the process that has the run up, else here until the closing. */
+export async function reachRun(directory: string, closing: Closing): Promise<LocalEndpoints> {
   const facts = await readRunFacts(directory)
-  if (facts?.endpoint !== undefined) return facts.endpoint
+  if (facts?.endpoint !== undefined) return endpointsAt(facts.endpoint)
   if (!existsSync(join(directory, 'kinesis'))) {
     throw new ConfigurationError(`${directory} holds no streams: \`millrace dev TOPOLOGY\` makes them.`)
   }
   try {
-    return await serveStreams(directory, 0, closing)
+    return await serveRun(directory, 0, closing)
   } catch (error) {
-    const { pid, endpoint } = await readJson(join(directory, 'service.json'))
+    const { pid, kinesis, dynamodb } = await readJson(join(directory, 'service.json'))
     // The file may have been left behind by a process that died, and another hold the lock.
     const holder = await readFile(join(directory, 'kinesis', 'kinesis.lock'), 'utf8').catch(() => '')
-    if (typeof endpoint === 'string' && holder.startsWith(`${pid} `)) return endpoint
+    const isServed = holder.startsWith(`${pid} `)
+    if (isServed && typeof kinesis === 'string' && typeof dynamodb === 'string') return { kinesis, dynamodb }
     throw error
   }
 }

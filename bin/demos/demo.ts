@@ -1,5 +1,5 @@
 /** What the demos share: how they start, end and report. Exit codes: 0 every goal met, 1 missed or failed, 2 wrong flags. */
-import { type Figure, finish, meets } from '../../bench/figures.ts'
+import { demandOf, type Figure, finish, meets } from '../../bench/figures.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
 import { table } from '../../lib/local/run-display.ts'
@@ -39,13 +39,15 @@ export async function runDemo<N extends string>(
 }
 
 const shown = (value: number): string =>
-  value.toLocaleString('en-US', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 0 })
+  !Number.isFinite(value)
+    ? 'never'
+    : value.toLocaleString('en-US', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 0 })
 
 /** The figures as a table: each with its goal and whether it is met. */
 export function figureLines(figures: readonly Figure[]): readonly string[] {
   const rows = figures.map((figure) => {
-    const { name, value, unit, goal, better = 'higher' } = figure
-    const bound = goal === undefined ? '' : `${better === 'lower' ? 'at most' : 'at least'} ${shown(goal)}`
+    const { name, value, unit, goal } = figure
+    const bound = goal === undefined ? '' : `${demandOf(figure)} ${shown(goal)}`
     return [name, shown(value), unit, bound, goal === undefined ? '' : meets(figure) ? 'met' : 'MISSED']
   })
   return table([['figure', 'value', '', 'goal', ''], ...rows], [false, true, false, false, false])

@@ -65,7 +65,8 @@ function numberOf(command: string, name: string, flag: NumberFlag, text: string 
   throw usage(command, `--${name} ${text} is not ${kind} from ${flag.least} to ${flag.most}.`)
 }
 
-function usage(command: string, problem: string): ConfigurationError {
+/** A {@link ConfigurationError} that says which flag is wrong. */
+export function usage(command: string, problem: string): ConfigurationError {
   return new ConfigurationError(`${problem} \`${command} -- --help\` lists the flags.`, { code: usageCode })
 }
 

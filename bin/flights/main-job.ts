@@ -5,6 +5,7 @@ import { flightsApp } from '../../functions/flights/topology.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
 import { type LocalApplication, startLocalApplication } from '../../lib/local/local-application.ts'
+import { ProgressFile } from '../../lib/local/progress-file.ts'
 import { grouped, type RunDisplay } from '../../lib/local/run-display.ts'
 import type { AirportRow } from './airports-json.ts'
 import { batchScan } from './batch-scan.ts'
@@ -13,7 +14,7 @@ import { type InputRecord, inputRecords } from './input.ts'
 import { commandFor, type StartOptions, usageCode } from './options.ts'
 import { processInput, type Session, until } from './processing.ts'
 import { OutputReader } from './read-outputs.ts'
-import { type ReplayProgress, type RunSettings, readProgress, writeProgress } from './replay.ts'
+import { type ReplayProgress, type RunSettings, readProgress } from './replay.ts'
 import { compare, comparisonTable, differenceLines, exampleLines, figures } from './report.ts'
 
 /** Where the project is and where its state goes. */
@@ -28,6 +29,7 @@ interface Job {
   readonly places: Places
   readonly settings: RunSettings
   readonly progressFile: string
+  readonly progress: ProgressFile<ReplayProgress>
   /** The run that this one goes on with. */
   readonly earlier: ReplayProgress | undefined
   readonly fresh: boolean
@@ -63,7 +65,9 @@ export async function runMainJob(
   await checkAirports(airports, data, join(places.root, 'functions/flights/airports.json'))
   const input = inputRecords(flights, settings.corrupt)
   const fresh = options.fresh || isOther
-  const job = { options, places, settings, progressFile, earlier, fresh, flights, airports, input, display, signal }
+  const progress = new ProgressFile<ReplayProgress>(progressFile, systemClock)
+  const kept = { progressFile, progress, earlier, fresh }
+  const job = { options, places, settings, ...kept, flights, airports, input, display, signal }
   introduce(job)
   return withApplication(job)
 }
@@ -131,7 +135,7 @@ async function withApplication(job: Job): Promise<number> {
 }
 
 async function report(job: Job, app: LocalApplication, reader: OutputReader, session: Session): Promise<number> {
-  const { display, places, input, flights, airports, settings, progressFile, options } = job
+  const { display, places, input, flights, airports, options } = job
   const expected = batchScan(input, flights, airports)
   const comparison = compare(reader.outcomes, expected)
   const { repeats } = reader.outcomes
@@ -163,9 +167,18 @@ async function report(job: Job, app: LocalApplication, reader: OutputReader, ses
     ])
     return 1
   }
-  await writeProgress(progressFile, { settings, sent: input.length, finished: true })
+  await saveFinished(job)
   say(['equal: every record has the outcome and the content that the batch scan says.'])
   return 0
+}
+
+async function saveFinished({ progress, settings, input, display, signal }: Job): Promise<void> {
+  let said: string | undefined
+  const onBlocked = (problem: string | undefined) => {
+    if (problem !== undefined && problem !== said) display.say(`blocked: ${problem}`)
+    said = problem
+  }
+  await progress.save({ settings, sent: input.length, finished: true }, { signal, onBlocked })
 }
 
 function sessionLine({ records, startedAtMs, endedAtMs }: Session, ms: number): string {

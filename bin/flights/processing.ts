@@ -1,15 +1,16 @@
 /** Sends what is left of the input and watches until all of it is processed and its outputs are read back. */
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import type { LocalApplication, LocalStatus } from '../../lib/local/local-application.ts'
+import type { ProgressFile } from '../../lib/local/progress-file.ts'
 import { type RunDisplay, type RunView, shardViews, stageTroubles } from '../../lib/local/run-display.ts'
 import type { InputRecord } from './input.ts'
 import { type Outcomes, outcomeKinds, outcomeLabels } from './outcomes.ts'
-import { type ReplayProgress, type RunSettings, replay, writeProgress } from './replay.ts'
+import { type ReplayProgress, type RunSettings, replay } from './replay.ts'
 
 export interface ProcessingParts {
   readonly input: readonly InputRecord[]
   readonly settings: RunSettings
-  readonly progressFile: string
+  readonly progress: ProgressFile<ReplayProgress>
   /** The run that this one goes on with. */
   readonly earlier: ReplayProgress | undefined
   readonly speed: number | 'max'
@@ -30,24 +31,38 @@ const tickMs = 50
 
 /** Resolves with the session, or with undefined where the signal ended it. Rejects where the stream refuses the input. */
 export async function processInput(parts: ProcessingParts, app: LocalApplication): Promise<Session | undefined> {
-  const { display, input, settings, progressFile, earlier, outcomes, signal } = parts
+  const { display, input, settings, progress, earlier, outcomes, signal } = parts
   // What earlier runs put out is read first, so that the counts go on from there.
   const readSinceMs = systemClock.nowMs()
   await until(() => app.hasReadOutputs(readSinceMs), signal)
   if (signal.aborted) return undefined
   const taken = takenCounter(app, outcomes)
   let sent = earlier?.sent ?? 0
-  if (!earlier?.finished) await writeProgress(progressFile, { settings, sent, finished: false })
+  let problem: string | undefined
+  const onBlocked = (now: string | undefined) => {
+    problem = now
+  }
   const meter = new RateMeter()
-  const view = () => viewOf(app, { sent, total: input.length, taken: taken(sent), outcomes, meter })
+  const view = () => viewOf(app, { sent, total: input.length, taken: taken(sent), outcomes, meter, problem })
   const show = () => display.show(view)
+  if (!earlier?.finished) {
+    await whileShowing(progress.save({ settings, sent, finished: false }, { signal, onBlocked }), show)
+  }
   const startedAtMs = systemClock.nowMs()
   await app.run()
   const onSent = (count: number) => {
     sent = count
   }
   const streamName = app.streamOf('flights').streamName
-  const replaying = replay({ ...parts, client: app.client, streamName, from: sent, clock: systemClock, onSent })
+  const replaying = replay({
+    ...parts,
+    client: app.client,
+    streamName,
+    from: sent,
+    clock: systemClock,
+    onSent,
+    onBlocked,
+  })
   await whileShowing(replaying, show)
   const sentAtMs = systemClock.nowMs()
   await until(() => app.hasProcessed(sentAtMs), signal, show)
@@ -115,9 +130,11 @@ interface Moment {
   readonly taken: number
   readonly outcomes: Outcomes
   readonly meter: RateMeter
+  /** Why nothing is sent. */
+  readonly problem: string | undefined
 }
 
-function viewOf(app: LocalApplication, { sent, total, taken, outcomes, meter }: Moment): RunView {
+function viewOf(app: LocalApplication, { sent, total, taken, outcomes, meter, problem }: Moment): RunView {
   const status = app.status()
   return {
     sent,
@@ -127,7 +144,7 @@ function viewOf(app: LocalApplication, { sent, total, taken, outcomes, meter }: 
     recordsPerSecond: meter.rate(recordsDone(app)),
     outputs: outcomeKinds.map((kind) => ({ name: outcomeLabels[kind], records: outcomes.of(kind).size })),
     shards: shardViews(status),
-    troubles: stageTroubles(status),
+    troubles: [...(problem === undefined ? [] : [`blocked: ${problem}`]), ...stageTroubles(status)],
   }
 }
 

@@ -4,11 +4,14 @@
  * Invariants:
  * 1. The progress never passes a record that Kinesis has not acknowledged: after a crash at most one request is sent again.
  * 2. One request is in flight, so that reports of one airport keep their order.
+ * 3. While the disk is full nothing is sent, and what could not be saved is tried again until the signal.
  */
-import { readFile, rename, writeFile } from 'node:fs/promises'
-import { type KinesisClient, PutRecordsCommand } from '@aws-sdk/client-kinesis'
+import { readFile } from 'node:fs/promises'
+import { type KinesisClient, PutRecordsCommand, type PutRecordsCommandOutput } from '@aws-sdk/client-kinesis'
 import type { Clock } from '../../lib/core/clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
+import type { ProgressFile, SaveOptions } from '../../lib/local/progress-file.ts'
+import { isUnsaved, writePauseMs, writeProblem } from '../../lib/local/replace-file.ts'
 import type { InputRecord } from './input.ts'
 
 /** What decides which records are sent and where: a run goes on only with the same. */
@@ -38,25 +41,18 @@ export async function readProgress(path: string): Promise<ReplayProgress | undef
   throw new ConfigurationError(`The file ${path} is damaged: start over with --fresh.`)
 }
 
-/** Writes the file beside itself first, so that it is always whole. */
-export async function writeProgress(path: string, progress: ReplayProgress): Promise<void> {
-  await writeFile(`${path}.tmp`, `${JSON.stringify(progress, null, 2)}\n`)
-  await rename(`${path}.tmp`, path)
-}
-
-export interface ReplayOptions {
+/** The signal ends the replay after the request in flight. */
+export interface ReplayOptions extends SaveOptions {
   readonly client: KinesisClient
   readonly streamName: string
   readonly input: readonly InputRecord[]
   readonly settings: RunSettings
-  readonly progressFile: string
+  readonly progress: ProgressFile<ReplayProgress>
   /** Where to go on. */
   readonly from: number
   /** Seconds of event time per second, or as fast as it goes. */
   readonly speed: number | 'max'
   readonly clock: Clock
-  /** Ends the replay after the request in flight. */
-  readonly signal: AbortSignal
   /** Hears of every acknowledged request. */
   readonly onSent: (sent: number) => void
 }
@@ -69,7 +65,7 @@ const gatherMs = 100
 
 /** Sends until the input's end or the signal. Resolves with the number of records that are acknowledged. */
 export async function replay(options: ReplayOptions): Promise<number> {
-  const { input, settings, progressFile, clock, signal, onSent } = options
+  const { input, settings, progress, clock, signal, onSent } = options
   const due = dueBy(options)
   let sent = options.from
   while (sent < input.length && !signal.aborted) {
@@ -78,9 +74,9 @@ export async function replay(options: ReplayOptions): Promise<number> {
       await clock.sleep(gatherMs, signal)
       continue
     }
-    await putAll(options, input.slice(sent, end))
+    if (!(await putAll(options, input.slice(sent, end)))) return sent
     sent = end
-    await writeProgress(progressFile, { settings, sent, finished: false })
+    await progress.save({ settings, sent, finished: false }, options)
     onSent(sent)
   }
   return sent
@@ -99,16 +95,17 @@ function dueBy({ input, from, speed, clock }: ReplayOptions): (at: number) => nu
   }
 }
 
-/** Puts records, and those that were refused again, until all are taken. */
-async function putAll({ client, streamName, clock }: ReplayOptions, records: readonly InputRecord[]): Promise<void> {
+/** Puts records, and those that were refused again, until all are taken. Resolves with false where the signal came before. */
+async function putAll(options: ReplayOptions, records: readonly InputRecord[]): Promise<boolean> {
+  const { streamName, clock } = options
   let left = records
   let problem = ''
   for (let attempt = 1; attempt <= mostAttempts; attempt++) {
     try {
-      const Records = left.map(({ partitionKey, data }) => ({ PartitionKey: partitionKey, Data: data }))
-      const answer = await client.send(new PutRecordsCommand({ StreamName: streamName, Records }))
+      const answer = await putOnceSaved(options, left)
+      if (answer === undefined) return false
       left = left.filter((_, index) => answer.Records?.[index]?.SequenceNumber === undefined)
-      if (left.length === 0) return
+      if (left.length === 0) return true
       problem = answer.Records?.find((record) => record.ErrorCode)?.ErrorMessage ?? 'no reason given'
     } catch (error) {
       problem = describeError(error).message
@@ -118,4 +115,24 @@ async function putAll({ client, streamName, clock }: ReplayOptions, records: rea
   throw new ConfigurationError(
     `The stream ${streamName} refused ${left.length} records ${mostAttempts} times: ${problem}. Run again to go on.`,
   )
+}
+
+/** One request, which is sent again for as long as the service cannot save it. Resolves with undefined where the signal came before. */
+async function putOnceSaved(
+  { client, streamName, clock, signal, onBlocked }: ReplayOptions,
+  records: readonly InputRecord[],
+): Promise<PutRecordsCommandOutput | undefined> {
+  const Records = records.map(({ partitionKey, data }) => ({ PartitionKey: partitionKey, Data: data }))
+  for (let failures = 1; ; failures++) {
+    try {
+      const answer = await client.send(new PutRecordsCommand({ StreamName: streamName, Records }))
+      onBlocked(undefined)
+      return answer
+    } catch (error) {
+      if (!isUnsaved(error)) throw error
+      if (signal.aborted) return undefined
+      onBlocked(writeProblem(`The stream ${streamName}`, error))
+    }
+    await clock.sleep(writePauseMs(failures), signal)
+  }
 }

@@ -6,15 +6,12 @@
  * 2. A save resolves only after a write that began after it; saves that meet a write in progress share the next one.
  * 3. A write that fails rejects its saves and leaves the old file; the next save writes everything again.
  */
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { ConfigurationError, describeError } from '../core/errors.ts'
 import type { Checkpoint, CheckpointStore } from '../emulator/event-source-mapping/index.ts'
+import { type ReplaceFile, replaceFile, writeProblem } from './replace-file.ts'
 
 const formatVersion = 1
-
-/** Puts a text in the place of a file, whole or not at all, or rejects. A port, so that tests can fill the disk. */
-export type ReplaceFile = (path: string, text: string) => Promise<void>
 
 /**
  * @example
@@ -67,23 +64,8 @@ export class CheckpointFile implements CheckpointStore {
     try {
       await this.#replace(this.#path, `${JSON.stringify({ version: formatVersion, shards }, null, 2)}\n`)
     } catch (thrown) {
-      const { code, message } = describeError(thrown)
-      const problem = code === 'ENOSPC' ? 'the disk is full; free some space and the run goes on' : message
-      throw new Error(`${this.#path} cannot be written: ${problem}`, { cause: thrown })
+      throw new Error(writeProblem(this.#path, thrown), { cause: thrown })
     }
-  }
-}
-
-/** No fsync: the rename survives a crash of the process, and after one of the machine an older position only repeats records. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.tmp`
-  try {
-    await mkdir(dirname(path), { recursive: true })
-    await writeFile(temporary, text)
-    await rename(temporary, path)
-  } catch (thrown) {
-    await rm(temporary, { force: true }).catch(() => {})
-    throw thrown
   }
 }
 

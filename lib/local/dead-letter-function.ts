@@ -13,8 +13,10 @@ import type { RedriveFunction } from './dead-letter-redrive.ts'
 import { bundleHandler } from './handler-bundle.ts'
 import { lookUpRecord } from './kinesis-record-lookup.ts'
 import { deadLetterOutput } from './local-application.ts'
+import type { LocalEndpoints } from './local-endpoints.ts'
 import { bindingsOf, environmentOf } from './local-stage.ts'
 import { ensureStream, type LocalStream } from './local-streams.ts'
+import { ensureTables, type LocalTable, localDynamoDBClient, type SinkTables } from './local-tables.ts'
 import { startWorkerPool, type WorkerPool } from './workers/index.ts'
 
 export interface LocalFunctionOptions {
@@ -23,8 +25,10 @@ export interface LocalFunctionOptions {
   readonly entry: string
   /** The directory of the local run. */
   readonly directory: string
-  readonly endpoint: string
+  readonly endpoints: LocalEndpoints
   readonly client: KinesisClient
+  /** The sinks of the run that are tables. */
+  readonly tables: SinkTables
   readonly deadLetterStream: string
   /** A line of the function's log. */
   readonly onLine: (line: string) => void
@@ -37,6 +41,7 @@ const timeoutMs = 60_000
 export class LocalFunction implements RedriveFunction {
   readonly #options: LocalFunctionOptions
   readonly #streams = new Map<string, LocalStream>()
+  readonly #tables = new Map<string, LocalTable>()
   readonly #pools = new Map<string, Promise<WorkerPool>>()
   readonly #closing = new Closing()
 
@@ -44,13 +49,16 @@ export class LocalFunction implements RedriveFunction {
     this.#options = options
   }
 
-  /** Finds the streams of the run, or makes those that it lacks. The stages are bundled when they are first invoked. */
+  /** Finds the streams and tables of the run, or makes those that it lacks. The stages are bundled when they are first invoked. */
   static async start(options: LocalFunctionOptions): Promise<LocalFunction> {
-    const { planned, client, deadLetterStream } = options
+    const { planned, client, deadLetterStream, endpoints, tables } = options
     const { sources, sinks } = planned.graph
     const own = new LocalFunction(options)
+    const dynamodb = localDynamoDBClient(endpoints.dynamodb)
+    own.#closing.defer(() => dynamodb.destroy())
+    for (const [name, table] of await ensureTables(planned, dynamodb, systemClock, tables)) own.#tables.set(name, table)
     for (const { name } of [...sources, ...sinks]) {
-      own.#streams.set(name, await ensureStream(client, systemClock, name, 1))
+      if (!own.#tables.has(name)) own.#streams.set(name, await ensureStream(client, systemClock, name, 1))
     }
     own.#streams.set(deadLetterOutput, await ensureStream(client, systemClock, deadLetterStream, 1))
     return own
@@ -94,16 +102,16 @@ export class LocalFunction implements RedriveFunction {
   }
 
   async #startPool(source: string): Promise<WorkerPool> {
-    const { planned, entry, directory, endpoint, onLine } = this.#options
+    const { planned, entry, directory, endpoints, onLine } = this.#options
     const stage = stageNamed(planned, source)
-    const bindings = bindingsOf(planned.topology, stage, this.#streams, this.#stream(deadLetterOutput))
+    const bindings = bindingsOf(planned.topology, stage, this.#streams, this.#tables, this.#stream(deadLetterOutput))
     // Not where a run keeps its own, whose workers may be loading it.
     const handlerFile = await bundleHandler({ entry, directory: join(directory, 'redrive', stage.name), bindings })
     const pool = await startWorkerPool({
       size: 1,
       handlerFile,
       functionName: `${planned.topology}-${stage.name}`,
-      environment: environmentOf({ bindings, endpoint }),
+      environment: environmentOf({ bindings, endpoints }),
       memoryLimitMb,
       timeoutMs,
       onLine: (_workerId, _output, line) => onLine(line),

@@ -20,19 +20,37 @@ export interface Settlement {
   readonly redrivenAtMs: number
 }
 
+/** A file that is only ever added to. Injected, so that a test sees the order of writing, syncing and answering. */
+export interface AppendableFile {
+  truncate(lengthBytes: number): Promise<void>
+  writeFile(text: string): Promise<void>
+  /** Resolves once everything written is on the disk. */
+  sync(): Promise<void>
+  close(): Promise<void>
+}
+
+export type OpenToAppend = (path: string) => Promise<AppendableFile>
+
+const openToAppend: OpenToAppend = async (path) => {
+  await mkdir(dirname(path), { recursive: true })
+  return open(path, 'a')
+}
+
 export class SettlementFile {
   readonly #path: string
+  readonly #open: OpenToAppend
   readonly #byPlace = new Map<string, Settlement>()
   /** Where whole lines end, while something else follows them. */
   #cutAtBytes: number | undefined
 
-  private constructor(path: string) {
+  private constructor(path: string, openFile: OpenToAppend) {
     this.#path = path
+    this.#open = openFile
   }
 
   /** Reads the file, where there is one. Rejects with a ConfigurationError that names a damaged line. */
-  static async open(path: string): Promise<SettlementFile> {
-    const file = new SettlementFile(path)
+  static async open(path: string, openFile: OpenToAppend = openToAppend): Promise<SettlementFile> {
+    const file = new SettlementFile(path, openFile)
     const text = await readFile(path, 'utf8').catch((error: { code?: string }) => {
       if (error.code === 'ENOENT') return ''
       throw error
@@ -57,8 +75,7 @@ export class SettlementFile {
   async settle(letters: readonly LoggedDeadLetter[], redrivenAtMs: number): Promise<void> {
     if (letters.length === 0) return
     const settlements = letters.map(({ entry, places }) => ({ id: entry.id, places, redrivenAtMs }))
-    await mkdir(dirname(this.#path), { recursive: true })
-    const handle = await open(this.#path, 'a')
+    const handle = await this.#open(this.#path)
     try {
       if (this.#cutAtBytes !== undefined) await handle.truncate(this.#cutAtBytes)
       this.#cutAtBytes = undefined

@@ -3,11 +3,10 @@
  *
  * Invariants:
  * 1. The handler is the bundle that would be deployed, and learns of its streams the same way: by `MILLRACE_BINDINGS`.
- * 2. All state is under one directory: streams, checkpoints, bundle, the function's log. The next run goes on from it.
+ * 2. All state is under one directory: streams, tables, checkpoints, bundle, the function's log. The next run goes on from it.
  * 3. One process uses the directory at a time.
  * 4. Stopping lets invocations in flight finish and saves the checkpoints; what was not begun is left to the next run.
  */
-import { createWriteStream, type WriteStream } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
@@ -17,9 +16,10 @@ import { type Plan, plan } from '../plan/plan.ts'
 import type { Topology } from '../topology/topology.ts'
 import { Closing } from './closing.ts'
 import { takeLock } from './directory-lock.ts'
+import { FunctionLog } from './function-log.ts'
 import { bundleHandler } from './handler-bundle.ts'
-import { startKinesisService } from './kinesis-service.ts'
 import { KinesisShardReader } from './kinesis-shard-reader.ts'
+import { endpointsAt, type LocalEndpoints, startLocalServices } from './local-endpoints.ts'
 import {
   bindingsOf,
   type LocalStage,
@@ -28,6 +28,7 @@ import {
   startLocalStage,
 } from './local-stage.ts'
 import { ensureStream, type LocalStream, localKinesisClient } from './local-streams.ts'
+import { ensureTables, type LocalTable, localDynamoDBClient, type SinkTables } from './local-tables.ts'
 import { type StreamTail, startStreamTail } from './stream-tail.ts'
 
 export interface LocalApplicationOptions extends LocalStageSettings {
@@ -38,12 +39,17 @@ export interface LocalApplicationOptions extends LocalStageSettings {
   readonly directory: string
   /** Drops the state of earlier runs first. @default false */
   readonly fresh?: boolean
-  /** An endpoint that speaks Kinesis, such as LocalStack's. @default an embedded Kinesis */
-  readonly endpoint?: string
+  /**
+   * An endpoint that speaks Kinesis and, for tables, DynamoDB, such as LocalStack's: a URL for all services, or one for each.
+   * @default an embedded Kinesis and an embedded DynamoDB
+   */
+  readonly endpoint?: string | LocalEndpoints
   /** Port of the embedded Kinesis on 127.0.0.1; 0 takes any free one. @default 0 */
   readonly port?: number
   /** Shards of each source stream that does not exist yet. @default 1 */
   readonly shards?: number
+  /** The sinks that are tables of their name, made where they are missing. @default none: every sink is a stream */
+  readonly tables?: SinkTables
   /** Receives what a sink or, as `dead letters`, the dead-letter stream holds: all of it from the beginning, then what comes. */
   readonly onOutput?: (output: string, records: readonly SourceRecord[]) => void
 }
@@ -58,11 +64,15 @@ export interface LocalStatus {
 export interface LocalApplication {
   /** Where Kinesis answers. */
   readonly endpoint: string
-  /** A client of that endpoint. */
+  /** Where each service answers. */
+  readonly endpoints: LocalEndpoints
+  /** A client of Kinesis there. */
   readonly client: KinesisClient
+  /** The tables, by the names of their sinks. */
+  readonly tables: ReadonlyMap<string, LocalTable>
   /** The file that holds what the function wrote to its log. */
   readonly logFile: string
-  /** The stream of a source or sink, by its name. */
+  /** The stream of a source, or of a sink that is no table, by its name. */
   streamOf(name: string): LocalStream
   /** Begins to invoke the function. Outputs are read from the start on. */
   run(): Promise<void>
@@ -109,18 +119,20 @@ export async function startLocalApplication(options: LocalApplicationOptions): P
 }
 
 async function start(planned: Plan, options: LocalApplicationOptions, closing: Closing): Promise<LocalApplication> {
-  const { directory, shards = 1 } = options
+  const { directory } = options
   await mkdir(directory, { recursive: true })
   closing.defer(await takeLock(join(directory, lockFile)))
   if (options.fresh) await removeState(directory)
-  const endpoint = options.endpoint ?? (await startService(options, closing))
-  const client = localKinesisClient(endpoint)
+  const endpoints = await endpointsOf(options, closing)
+  const client = localKinesisClient(endpoints.kinesis)
   closing.defer(() => client.destroy())
-  const streams = await ensureStreams(planned, client, shards)
+  const tables = await openTables(planned, endpoints, options.tables)
+  const streams = await ensureStreams(planned, client, options)
   const deadLetters = streams.get(deadLetterOutput) as LocalStream
-  const bindings = planned.stages.map((stage) => bindingsOf(planned.topology, stage, streams, deadLetters))
+  const bindings = planned.stages.map((stage) => bindingsOf(planned.topology, stage, streams, tables, deadLetters))
   const logFile = join(directory, 'function.log')
-  const log = openLog(logFile, closing)
+  const log = new FunctionLog(logFile, { clock: systemClock })
+  closing.defer(() => log.close())
   const outputs = new Outputs(options)
   await outputs.start(planned, client, streams, closing)
   const stages = new Map<string, LocalStage>()
@@ -139,17 +151,19 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
       handlerFile: bundle,
       checkpointFile: join(directory, 'checkpoints', `${stage.name}.json`),
       failureFile: join(directory, 'on-failure', `${stage.name}.ndjson`),
-      endpoint,
+      endpoints,
       client,
-      onLine: (line) => void log.write(`${line}\n`),
+      onLine: (line) => log.write(line),
     })
     closing.defer(() => started.stop())
     stages.set(stage.name, started)
   }
   const all = [...stages.values()]
   return {
-    endpoint,
+    endpoint: endpoints.kinesis,
+    endpoints,
     client,
+    tables,
     logFile,
     streamOf: (name) => named(streams, 'stream', name),
     run: async () => void (await Promise.all(all.map((stage) => stage.run()))),
@@ -168,24 +182,36 @@ async function removeState(directory: string): Promise<void> {
   await Promise.all(names.map((name) => rm(join(directory, name), { recursive: true, force: true })))
 }
 
-async function startService(options: LocalApplicationOptions, closing: Closing): Promise<string> {
-  const service = await startKinesisService({
-    port: options.port ?? 0,
-    directory: join(options.directory, 'kinesis'),
-  })
-  closing.defer(() => service.close())
-  return service.url
+async function endpointsOf(options: LocalApplicationOptions, closing: Closing): Promise<LocalEndpoints> {
+  const { endpoint, directory, port = 0 } = options
+  if (endpoint === undefined) return startLocalServices(directory, port, closing)
+  return typeof endpoint === 'string' ? endpointsAt(endpoint) : endpoint
+}
+
+async function openTables(
+  planned: Plan,
+  endpoints: LocalEndpoints,
+  tables: SinkTables = {},
+): Promise<ReadonlyMap<string, LocalTable>> {
+  const client = localDynamoDBClient(endpoints.dynamodb)
+  try {
+    return await ensureTables(planned, client, systemClock, tables)
+  } finally {
+    client.destroy()
+  }
 }
 
 async function ensureStreams(
   planned: Plan,
   client: KinesisClient,
-  shards: number,
+  { shards = 1, tables = {} }: LocalApplicationOptions,
 ): Promise<ReadonlyMap<string, LocalStream>> {
   const streams = new Map<string, LocalStream>()
   const { sources, sinks } = planned.graph
   for (const { name } of sources) streams.set(name, await ensureStream(client, systemClock, name, shards))
-  for (const { name } of sinks) streams.set(name, await ensureStream(client, systemClock, name, 1))
+  for (const { name } of sinks) {
+    if (!Object.hasOwn(tables, name)) streams.set(name, await ensureStream(client, systemClock, name, 1))
+  }
   const deadLetters = `${planned.topology}-dead-letters`
   streams.set(deadLetterOutput, await ensureStream(client, systemClock, deadLetters, 1))
   return streams
@@ -195,14 +221,6 @@ function named<T>(things: ReadonlyMap<string, T>, kind: string, name: string): T
   const thing = things.get(name)
   if (thing) return thing
   throw new RangeError(`there is no ${kind} "${name}": there are ${[...things.keys()].join(', ')}`)
-}
-
-function openLog(path: string, closing: Closing): WriteStream {
-  const log = createWriteStream(path, { flags: 'a' })
-  // A log that cannot be written must not end the run.
-  log.on('error', () => undefined)
-  closing.defer(() => new Promise<void>((resolve) => log.end(() => resolve())))
-  return log
 }
 
 /** The output streams, each read by a tail. */
@@ -222,7 +240,10 @@ class Outputs {
     closing: Closing,
   ): Promise<void> {
     for (const name of [...planned.graph.sinks.map((sink) => sink.name), deadLetterOutput]) {
-      const { streamName } = streams.get(name) as LocalStream
+      const stream = streams.get(name)
+      // A sink that is a table has no stream.
+      if (stream === undefined) continue
+      const { streamName } = stream
       const reader = new KinesisShardReader({ client, streamName, clock: systemClock })
       const onRecords = (records: readonly SourceRecord[]) => {
         this.#records.set(name, (this.#records.get(name) ?? 0) + records.length)

@@ -14,7 +14,9 @@ import { bindingsVariable, type StageBindings } from '../plan/stage-bindings.ts'
 import { CheckpointFile } from './checkpoint-file.ts'
 import { type FailureDestinationKind, failureFile } from './failure-file.ts'
 import { KinesisShardReader } from './kinesis-shard-reader.ts'
+import type { LocalEndpoints } from './local-endpoints.ts'
 import { type LocalStream, localIdentity } from './local-streams.ts'
+import type { LocalTable } from './local-tables.ts'
 import { type MetricValues, metricsIn } from './metric-lines.ts'
 import { isDone } from './stream-tail.ts'
 import { watchReader } from './watched-reader.ts'
@@ -78,7 +80,7 @@ export interface LocalStageOptions extends LocalStageSettings {
   readonly checkpointFile: string
   /** What stands for the on-failure destination. */
   readonly failureFile: string
-  readonly endpoint: string
+  readonly endpoints: LocalEndpoints
   readonly client: KinesisClient
   /** A line of the function's log. */
   readonly onLine: (line: string) => void
@@ -116,11 +118,12 @@ const mostWorkers = 4
 /** With affinity the living workers hold every shard at once, so a replacement can wait until they have caught up. */
 const replacementDelayMs = 500
 
-/** What the stage's function is told: Kinesis streams for everything. */
+/** What the stage's function is told: Kinesis streams for everything, but for the sinks that are tables. */
 export function bindingsOf(
   topology: string,
   stage: StagePlan,
   streams: ReadonlyMap<string, LocalStream>,
+  tables: ReadonlyMap<string, LocalTable>,
   deadLetters: LocalStream,
 ): StageBindings {
   const streamOf = (name: string): LocalStream => streams.get(name) as LocalStream
@@ -128,12 +131,11 @@ export function bindingsOf(
     formatVersion: 1,
     topology,
     sources: [{ name: stage.name, kind: 'kinesis', streamArn: streamOf(stage.name).streamArn }],
-    sinks: stage.sinks.map((name) => ({
-      name,
-      kind: 'kinesis',
-      streamName: streamOf(name).streamName,
-      ordering: 'per-key',
-    })),
+    sinks: stage.sinks.map((name) => {
+      const table = tables.get(name)
+      if (table !== undefined) return { name, kind: 'dynamodb', ...table }
+      return { name, kind: 'kinesis', streamName: streamOf(name).streamName, ordering: 'per-key' }
+    }),
     deadLetters: { kind: 'kinesis', streamName: deadLetters.streamName },
   }
 }
@@ -224,16 +226,21 @@ function localInvocation(stage: string, invocation: PoolInvocation): LocalInvoca
   return { ...place, records: Records.length, firstPosition, startedAtMs, endedAtMs, outcome: outcome.kind }
 }
 
-/** What a function of a local run finds in its environment. */
+/**
+ * What a function of a local run finds in its environment. Only a service that the run has is sent to it: a client of another one
+ * must not talk to Kinesis.
+ */
 export function environmentOf(
-  options: Pick<LocalStageOptions, 'bindings' | 'endpoint' | 'environment'>,
+  options: Pick<LocalStageOptions, 'bindings' | 'endpoints' | 'environment'>,
 ): Readonly<Record<string, string>> {
-  const { bindings, environment, endpoint } = options
+  const { bindings, environment, endpoints } = options
   return {
     ...environment,
     [bindingsVariable]: JSON.stringify(bindings),
-    AWS_ENDPOINT_URL: endpoint,
-    AWS_ENDPOINT_URL_KINESIS: endpoint,
+    AWS_ENDPOINT_URL_KINESIS: endpoints.kinesis,
+    AWS_ENDPOINT_URL_DYNAMODB: endpoints.dynamodb,
+    AWS_ENDPOINT_URL_DYNAMODB_STREAMS: endpoints.dynamodb,
+    ...(endpoints.others === undefined ? {} : { AWS_ENDPOINT_URL: endpoints.others }),
     AWS_ACCESS_KEY_ID: localIdentity.accessKeyId,
     AWS_SECRET_ACCESS_KEY: localIdentity.secretAccessKey,
     POWERTOOLS_SERVICE_NAME: bindings.topology,

@@ -23,6 +23,10 @@ const show = (value: unknown): string => {
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
+/** For what is no time at all; a time that is one and lies far off is implausible. */
+const unreadable = (value: unknown, problem: string): TerminalError =>
+  new TerminalError(`the event time ${show(value)} ${problem}`, { code: 'event-time-unreadable' })
+
 function boundary(text: string): number {
   const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
   // Date.parse takes February 30 for March 2.
@@ -40,11 +44,7 @@ function believed(range: PlausibleRange): (ms: number, value: unknown) => number
   if (fromMs >= beforeMs) throw new ConfigurationError(`no time is both from ${from} on and before ${before}.`)
   return (ms, value) => {
     if (ms >= fromMs && ms < beforeMs) return ms
-    const hint = !Number.isFinite(ms)
-      ? ''
-      : ms < fromMs
-        ? ' (a larger unit, or seconds read as ms?)'
-        : ' (a smaller unit, or ms read as seconds?)'
+    const hint = ms < fromMs ? ' (a larger unit, or seconds read as ms?)' : ' (a smaller unit, or ms read as seconds?)'
     throw new TerminalError(`the event time ${show(value)} is not between ${from} and ${before}${hint}`, {
       code: 'event-time-implausible',
     })
@@ -64,9 +64,7 @@ function numeric<T>(
       const time = read(value)
       if (time === undefined || time === null)
         throw new TerminalError('the record has no event time', { code: 'event-time-missing' })
-      if (typeof time !== 'number') {
-        throw new TerminalError(`the event time ${show(time)} is not a number`, { code: 'event-time-implausible' })
-      }
+      if (!Number.isFinite(time)) throw unreadable(time, 'is not a finite number')
       const ms = believe(time * unitMs, time)
       // Cut, unless a whole number of ms is only a hair off: 1671562498.449 s times 1,000 is not quite 1671562498449.
       const nearest = Math.round(ms)
@@ -146,8 +144,7 @@ export function isoTime<T>(read: (value: T) => string | undefined | null, option
       if (time === undefined || time === null)
         throw new TerminalError('the record has no event time', { code: 'event-time-missing' })
       const match = typeof time === 'string' ? isoPattern.exec(time) : null
-      if (!match)
-        throw new TerminalError(`the event time ${show(time)} is not ISO 8601`, { code: 'event-time-implausible' })
+      if (!match) throw unreadable(time, 'is not ISO 8601')
       const zone = match[8]
       if (!zone && options.withoutZone !== 'utc') {
         throw new TerminalError(
@@ -156,14 +153,7 @@ export function isoTime<T>(read: (value: T) => string | undefined | null, option
         )
       }
       const ms = isoInstant(match, zone ?? 'Z')
-      if (Number.isNaN(ms)) {
-        throw new TerminalError(
-          `the event time ${show(time)} names no instant: it has an impossible date, hour or zone`,
-          {
-            code: 'event-time-implausible',
-          },
-        )
-      }
+      if (Number.isNaN(ms)) throw unreadable(time, 'names no instant: it has an impossible date, hour or zone')
       return believe(ms, time)
     },
   }

@@ -11,6 +11,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { bundleHandler } from '../../lib/local/handler-bundle.ts'
 import { type KinesisService, startKinesisService } from '../../lib/local/kinesis-service.ts'
+import { endpointsAt } from '../../lib/local/local-endpoints.ts'
 import { environmentOf } from '../../lib/local/local-stage.ts'
 import { startWorkerPool, type WorkerPool } from '../../lib/local/workers/index.ts'
 import { bindingsVariable, type StageBindings } from '../../lib/plan/stage-bindings.ts'
@@ -79,7 +80,7 @@ export class CloudStandIn {
   async deploy(name: string, entry: string, directory: string, bindings: StageBindings): Promise<void> {
     await this.#functions.get(name)?.pool.stop()
     const handlerFile = await bundleHandler({ entry, directory: join(directory, 'deployed', name), bindings })
-    const environment = { ...environmentOf({ bindings, endpoint: this.url }), AWS_REGION: 'us-east-1' }
+    const environment = { ...environmentOf({ bindings, endpoints: endpointsAt(this.url) }), AWS_REGION: 'us-east-1' }
     const settings = { size: 1, handlerFile, functionName: name, environment, memoryLimitMb: 512, timeoutMs: 30_000 }
     this.#functions.set(name, { pool: await startWorkerPool(settings), bindings })
   }

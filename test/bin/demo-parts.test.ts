@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import { meets } from '../../bench/figures.ts'
 import { figureLines } from '../../bin/demos/demo.ts'
 import { readFlags } from '../../bin/demos/flags.ts'
 import { listenForKeys } from '../../bin/demos/keys.ts'
@@ -42,6 +43,18 @@ describe('a kill', () => {
     expect(kill && timesOf(kill, arrivals)).toEqual({ detectionMs: 10, takeOverMs: 50, firstRecordMs: 300 })
     expect(kills.areSettled(arrivals)).toBe(true)
     expect(kills.areSettled(new Map())).toBe(false)
+  })
+
+  test('had an invocation in flight when one of that worker ends unanswered with it', () => {
+    const ends = (workerId: string, endedAtMs: number, outcome: string) => {
+      const kills = killed()
+      kills.takeInvocation({ ...invocation('a', 990, 2, outcome), workerId, endedAtMs }, () => new Map())
+      return kills.all[0]?.wasInFlight
+    }
+    expect(ends('w1', 1_010, 'function-error')).toBe(true)
+    expect(ends('w1', 1_000, 'answered')).toBe(false)
+    expect(ends('w1', 995, 'function-error')).toBe(false)
+    expect(ends('w2', 1_010, 'function-error')).toBe(false)
   })
 
   test('of a worker that is not being killed is nobody’s', () => {
@@ -93,6 +106,15 @@ describe('the figures of S1', () => {
     expect(figure(run({ kills: kills.all }), 'resumed at the last checkpoint')).toBe(0)
   })
 
+  test('demand exactly min(shards, workers) invocations at once: fewer are a miss, too', () => {
+    const met = (count: number) => {
+      const invocations = Array.from({ length: count }, () => ({ startedAtMs: 0, endedAtMs: 5 }))
+      const parallelism = figuresOf(run({ shards: 2, workers: 3, invocations }))[2]
+      return parallelism && meets(parallelism)
+    }
+    expect([1, 2, 3].map(met)).toEqual([false, true, false])
+  })
+
   test('a take-over that never came misses every bound', () => {
     expect(figure(run({ kills: killed().all }), 'SIGKILL to first record, slowest orphan')).toBe(Infinity)
   })
@@ -112,7 +134,14 @@ test('the live block of S1 shows who holds what, and the line for pipes says the
     state: number === 0 ? 'running' : 'retrying: the environment ended',
   }))
   const worker = { id: 'w1', pid: 42, state: 'busy', holds: [shard(1), shard(0)], recordsPerSecond: 40 }
-  const kill = { workerId: 'w0', orphans: [shard(1)], detectionMs: 9, takeOverMs: 80, firstRecordMs: undefined }
+  const kill = {
+    workerId: 'w0',
+    orphans: [shard(1)],
+    wasInFlight: true,
+    detectionMs: 9,
+    takeOverMs: 80,
+    firstRecordMs: undefined,
+  }
   const view = {
     sent: 90,
     outputs: 72,
@@ -133,8 +162,10 @@ test('the live block of S1 shows who holds what, and the line for pipes says the
     'k',
   ])
   expect(killLine(kill)).toContain(
-    'held shards 1: detected after 9 ms, taken over 80 ms later, first record of each within …',
+    'held shards 1, with an invocation in flight: detected after 9 ms, taken over 80 ms later, first record of each within …',
   )
+  expect(killLine({ ...kill, wasInFlight: false })).toContain('held shards 1, none was in flight: detected')
+  expect(killLine({ ...kill, detectionMs: undefined })).toContain('held shards 1: detected after …')
   expect(partitionsRenderer.line(view, 0)).toBe(
     '1970-01-01T00:00:00Z | sent 90, out 72, 1 duplicates absorbed | 40/s | lag 0.3 s | w1 holds 0 1 | 1 killed',
   )
@@ -175,11 +206,15 @@ test('figures are shown with their goal and whether it is met', () => {
     { name: 'lost', value: 1, unit: 'records', goal: 0, better: 'lower' },
     { name: 'ratio', value: 2.5, unit: 'times', goal: 2.4 },
     { name: 'rate', value: 1_234.5, unit: 'records/s' },
+    { name: 'at once', value: 3, unit: '', goal: 3, better: 'exactly' },
+    { name: 'take-over', value: Number.POSITIVE_INFINITY, unit: 'ms', goal: 300, better: 'lower' },
   ])
   expect(lines.slice(1)).toEqual([
     expect.stringMatching(/^lost +1 {2}records +at most 0 +MISSED$/),
     expect.stringMatching(/^ratio +2\.5 {2}times +at least 2\.4 +met$/),
     expect.stringMatching(/^rate +1,235 {2}records\/s$/),
+    expect.stringMatching(/^at once +3 +exactly 3 +met$/),
+    expect.stringMatching(/^take-over +never {2}ms +at most 300 +MISSED$/),
   ])
 })
 

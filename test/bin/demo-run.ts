@@ -2,6 +2,7 @@ import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { Figure, FiguresFile } from '../../bench/figures.ts'
 
 const boundMs = 120_000
 
@@ -10,9 +11,10 @@ export interface DemoResult {
   readonly stdout: string
   readonly stderr: string
   /** The figures by name; empty where none were written. */
-  readonly figures: ReadonlyMap<string, { readonly value: number; readonly unit: string; readonly goal?: number }>
+  readonly figures: ReadonlyMap<string, Figure>
   readonly command: string | undefined
   readonly ok: boolean | undefined
+  readonly missed: readonly string[] | undefined
 }
 
 /** Runs a demo without a terminal, in a directory of its own. */
@@ -60,9 +62,9 @@ async function inDirectory(run: (directory: string) => Promise<Ended>): Promise<
   try {
     const ended = await run(directory)
     const text = await readFile(join(directory, 'figures.json'), 'utf8').catch(() => '{"figures":[]}')
-    const { command, ok, figures } = JSON.parse(text)
-    const byName = figures.map((figure: { name: string }) => [figure.name, figure] as const)
-    return { ...ended, command, ok, figures: new Map(byName) }
+    const { command, ok, figures, missed }: Partial<FiguresFile> = JSON.parse(text)
+    const byName = figures?.map((figure) => [figure.name, figure] as const)
+    return { ...ended, command, ok, missed, figures: new Map(byName) }
   } finally {
     await rm(directory, { recursive: true })
   }

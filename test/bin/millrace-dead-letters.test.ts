@@ -109,6 +109,17 @@ test(
     expect(all.stdout).toMatch(/^[0-9a-f]{8} {2}\S+Z {2}unknown-unit \(step\) {2}orders shardId-000000000000 \d+$/m)
     expect(all.stdout).toMatch(/\n\nunknown-unit \(step\) +2\nnot-json \(decode\) +1\n$/)
     expect(all.stdout).not.toContain('barrel')
+    expect(await project.result('dead-letters', 'list', '--reason', 'nonsense')).toEqual({
+      code: 0,
+      stdout: [
+        '0 dead letters of orders-app (.millrace/orders-app)',
+        'None has the reason nonsense. The reasons of 3 dead letters:',
+        'unknown-unit (step)  2',
+        'not-json (decode)    1',
+        '',
+      ].join('\n'),
+      stderr: '',
+    })
     const some = await project.result('dead-letters', 'list', '--reason', 'not-json', '--json')
     const [{ handle, id, reason }] = [JSON.parse(some.stdout)]
     expect(reason).toEqual({ code: 'not-json', phase: 'decode', attempts: 1 })

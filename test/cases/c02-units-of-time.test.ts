@@ -61,13 +61,17 @@ test('ticks are a dead letter, not a RangeError, whichever extractor meets them;
     '{"at":null}',
     '{}',
   ]
-  for (const eventTime of [epochMs(at), epochSeconds(at), isoTime(at)]) {
+  for (const [eventTime, number] of [
+    [epochMs(at), 'event-time-implausible'],
+    [epochSeconds(at), 'event-time-implausible'],
+    [isoTime(at), 'event-time-unreadable'],
+  ] as const) {
     const { times, codes } = await timesOf(ticks, eventTime)
     expect(times).toEqual([])
     expect(codes).toEqual([
       'unsafe-integer',
-      'event-time-implausible',
-      'event-time-implausible',
+      number,
+      'event-time-unreadable',
       'event-time-missing',
       'event-time-missing',
     ])

@@ -56,8 +56,8 @@ test.each([
   ['a missing field', text.replace('"origin"', '"from"'), 'invalid'],
   ['a fraction of a minute', text.replace('33', '33.5'), 'invalid'],
   ['invalid UTF-8', Buffer.from(text.replace('PHL', 'PH\xff'), 'latin1'), 'not-utf8'],
-  ['no date', text.replace('2001-01-01T00:01:00', 'yesterday'), 'event-time-implausible'],
-  ['a date that does not exist', text.replace('2001-01-01', '2001-02-30'), 'event-time-implausible'],
+  ['no date', text.replace('2001-01-01T00:01:00', 'yesterday'), 'event-time-unreadable'],
+  ['a date that does not exist', text.replace('2001-01-01', '2001-02-30'), 'event-time-unreadable'],
   ['nothing', '', 'empty'],
 ])('%s is a dead letter, and its neighbours go on', async (_, payload, code) => {
   const ports = memoryPorts()

@@ -26,6 +26,7 @@ import { CheckpointFile } from '../../lib/local/checkpoint-file.ts'
 import { bundleHandler } from '../../lib/local/handler-bundle.ts'
 import { startKinesisService } from '../../lib/local/kinesis-service.ts'
 import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
+import { endpointsAt } from '../../lib/local/local-endpoints.ts'
 import { environmentOf } from '../../lib/local/local-stage.ts'
 import { localKinesisClient } from '../../lib/local/local-streams.ts'
 import { shardViews, stageTroubles } from '../../lib/local/run-display.ts'
@@ -314,7 +315,7 @@ test(
       size: 1,
       handlerFile: await bundleHandler({ entry: 'test/local/fixtures/greetings.ts', directory: folder, bindings }),
       functionName: 'greetings',
-      environment: environmentOf({ bindings, endpoint: way.url }),
+      environment: environmentOf({ bindings, endpoints: endpointsAt(way.url) }),
       memoryLimitMb: 256,
       timeoutMs: 2_000,
       onLine: (_worker, _output, line) => lines.push(line),

@@ -43,3 +43,44 @@ test('a damaged line stops the start and is named', async () => {
   await writeFile(path, '{"id":"x"}\n')
   await expect(SettlementFile.open(path)).rejects.toThrow(/redriven\.ndjson:1 is damaged, .*: restore the file/)
 })
+
+/** A file whose sync ends when, and as, the test says. */
+function slowDisk() {
+  const steps: string[] = []
+  const sync = Promise.withResolvers<void>()
+  const reached = Promise.withResolvers<void>()
+  const openFile = async () => ({
+    truncate: async () => void steps.push('truncate'),
+    writeFile: async (text: string) => void steps.push(`write ${JSON.parse(text).places}`),
+    sync: () => {
+      steps.push('sync')
+      reached.resolve()
+      return sync.promise
+    },
+    close: async () => void steps.push('close'),
+  })
+  return { steps, sync, reached: reached.promise, openFile }
+}
+
+test('invariant 2: a line is written, then synced, and only then is it answered and settled', async () => {
+  const { steps, sync, reached, openFile } = slowDisk()
+  const file = await SettlementFile.open(path, openFile)
+  const settling = file.settle([letter('s:1')], 5_000).then(() => steps.push('answered'))
+  // Without a sync the answer comes instead.
+  await Promise.race([reached, settling])
+  expect(steps).toEqual(['write s:1', 'sync'])
+  expect(file.isSettled(letter('s:1'))).toBe(false)
+  sync.resolve()
+  await settling
+  expect(steps).toEqual(['write s:1', 'sync', 'close', 'answered'])
+  expect(file.isSettled(letter('s:1'))).toBe(true)
+})
+
+test('invariant 2: what the disk refuses to sync is not settled', async () => {
+  const { steps, openFile } = slowDisk()
+  const sync = () => Promise.reject(new Error('ENOSPC'))
+  const file = await SettlementFile.open(path, async () => ({ ...(await openFile()), sync }))
+  await expect(file.settle([letter('s:1')], 5_000)).rejects.toThrow('ENOSPC')
+  expect(file.isSettled(letter('s:1'))).toBe(false)
+  expect(steps.at(-1)).toBe('close')
+})

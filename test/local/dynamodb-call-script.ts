@@ -21,6 +21,7 @@ import {
   UpdateTimeToLiveCommand,
 } from '@aws-sdk/client-dynamodb'
 import { noteConditions, noteRefusedUpdates, noteUpdates } from './dynamodb-expression-calls.ts'
+import { noteStream } from './dynamodb-stream-calls.ts'
 import { type Item, type Note, TableCalls } from './dynamodb-table-calls.ts'
 
 /** A call, and what came of it. */
@@ -29,8 +30,8 @@ export interface CallOutcome {
   readonly outcome: unknown
 }
 
-/** Runs the script on tables whose names begin with the given one, which must not exist, and deletes them. */
-export async function runDynamoCalls(client: DynamoDBClient, name: string): Promise<CallOutcome[]> {
+/** Runs the script at `url`, where the client points too, on tables whose names begin with the given one, which must not exist, and deletes them. */
+export async function runDynamoCalls(client: DynamoDBClient, url: string, name: string): Promise<CallOutcome[]> {
   const outcomes: CallOutcome[] = []
   const note: Note = async (call, run) => {
     const outcome = await run().then(comparable, exceptionOf)
@@ -47,6 +48,7 @@ export async function runDynamoCalls(client: DynamoDBClient, name: string): Prom
   await noteQueries(calls)
   await noteBatches(client, name, note)
   await noteTransactions(calls)
+  await noteStream(client, url, name, note)
   await note('delete the table', async () => {
     const { TableDescription } = await client.send(new DeleteTableCommand({ TableName: name }))
     return TableDescription?.TableName === name

@@ -103,8 +103,8 @@ async function changes(url: string): Promise<readonly unknown[]> {
 
 describe('the embedded DynamoDB through the SDK', () => {
   it('answers a script of all kinds of calls', async () => {
-    const { client } = await start()
-    const outcomes = await runDynamoCalls(client, TableName)
+    const { service, client } = await start()
+    const outcomes = await runDynamoCalls(client, service.url, TableName)
     expect(Object.fromEntries(outcomes.map(({ call, outcome }) => [call, outcome]))).toMatchSnapshot()
   })
 

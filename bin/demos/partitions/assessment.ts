@@ -33,7 +33,7 @@ export function figuresOf(run: RunRecord): readonly Figure[] {
   return [
     { name: 'shards', value: shards, unit: '' },
     { name: 'workers', value: workers, unit: '' },
-    { name: 'parallelism: min(shards, workers)', ...parallelism, unit: 'invocations at once', better: 'lower' },
+    { name: 'parallelism: min(shards, workers)', ...parallelism, unit: 'invocations at once', better: 'exactly' },
     { name: 'sent', value: sent.length, unit: 'records' },
     { name: 'kept by the filter', value: expected.size, unit: 'records' },
     { name: 'in the output table', value: table.rows.size, unit: 'records' },
@@ -58,6 +58,7 @@ function killFigures({ kills, sent, table }: RunRecord, times: readonly KillTime
   const ms = { unit: 'ms', better: 'lower' } as const
   const firstRecord = slowest((time) => time.firstRecordMs)
   return [
+    { name: 'killed with an invocation in flight', value: kills.filter((kill) => kill.wasInFlight).length, unit: '' },
     { name: 'orphaned shards', value: orphans, unit: '' },
     { name: 'resumed at the last checkpoint', value: resumed.length, unit: 'orphaned shards', goal: orphans },
     zero('checkpointed before the output was there', early(kills, sent, table)),

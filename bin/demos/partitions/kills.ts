@@ -6,7 +6,8 @@
  *                                    └──> the orphan's first record is in the output stream
  *
  * 1. All times are of one machine's clock, in ms since 1970.
- * 2. An output counts for a take-over only when it arrived after the new holder began: by then the killed process is gone.
+ * 2. An invocation was in flight when it ended unanswered with the process; only then may there be outputs that come again.
+ * 3. An output counts for a take-over only when it arrived after the new holder began: by then the killed process is gone.
  */
 import type { LocalInvocation } from '../../../lib/local/local-stage.ts'
 import type { WorkerEvent } from '../../../lib/local/workers/index.ts'
@@ -30,6 +31,7 @@ export interface Kill {
   /** Where every shard stood at the kill. */
   readonly checkpoints: Checkpoints
   detectedAtMs: number | undefined
+  wasInFlight: boolean
   orphans: readonly string[]
   readonly takeOvers: Map<string, TakeOver>
 }
@@ -49,7 +51,8 @@ export class Kills {
   /** Call it right before the signal is sent. */
   begin(workerId: string, killedAtMs: number, checkpoints: Checkpoints): void {
     const takeOvers = new Map<string, TakeOver>()
-    this.all.push({ workerId, killedAtMs, checkpoints, detectedAtMs: undefined, orphans: [], takeOvers })
+    const unknown = { detectedAtMs: undefined, wasInFlight: false, orphans: [] }
+    this.all.push({ workerId, killedAtMs, checkpoints, ...unknown, takeOvers })
   }
 
   takeEvent(event: WorkerEvent): void {
@@ -64,7 +67,9 @@ export class Kills {
 
   /** Takes an invocation before what it did is saved. */
   takeInvocation(invocation: LocalInvocation, checkpoints: () => Checkpoints): void {
-    const { shardId, workerId, startedAtMs, firstPosition, outcome } = invocation
+    const { shardId, workerId, startedAtMs, endedAtMs, firstPosition, outcome } = invocation
+    const ended = this.all.find((kill) => kill.workerId === workerId && endedAtMs >= kill.killedAtMs)
+    if (ended !== undefined && outcome !== 'answered') ended.wasInFlight = true
     for (const { detectedAtMs, orphans, takeOvers } of this.all) {
       if (detectedAtMs === undefined || startedAtMs < detectedAtMs || outcome !== 'answered') continue
       if (!orphans.includes(shardId) || takeOvers.has(shardId)) continue

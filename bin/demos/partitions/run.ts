@@ -1,5 +1,6 @@
 /** The demo of partitioned workers: 24 shards, three workers, one of which is killed. */
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Figure } from '../../../bench/figures.ts'
 import { partitionsApp, type Ride } from '../../../functions/partitions/topology.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
@@ -63,7 +64,7 @@ export async function runPartitions(settings: PartitionsSettings, stop: AbortCon
   const stopListening = listenForKeys(process.stdin, (key) => {
     // In raw mode a terminal sends no signal, so the second Ctrl-C must be heard here too.
     if (key === controlC && stop.signal.aborted) process.exit(killedExitCode)
-    if (key === 'k') run.kill(app)
+    if (key === 'k') void run.kill(app)
     if (key === 'q' || key === controlC) stop.abort()
   })
   try {
@@ -84,6 +85,7 @@ class PartitionsRun {
   readonly #invocations: LocalInvocation[] = []
   readonly #sent: SentRide[] = []
   readonly #recordsByWorker = new Map<string, number>()
+  #isKilling = false
 
   constructor(settings: PartitionsSettings, stop: AbortController) {
     this.#settings = settings
@@ -99,13 +101,24 @@ class PartitionsRun {
     this.kills.takeInvocation(invocation, () => checkpointsOf(app))
   }
 
-  /** Kills the living worker that holds the most shards. */
-  kill(app: LocalApplication): void {
-    const [victim] = workersOf(app).toSorted((one, other) => other.units.length - one.units.length)
-    if (victim === undefined || victim.units.length === 0) return
-    const workers = app.workersOf('rides')
-    this.kills.begin(victim.id, nowMs(), checkpointsOf(app))
-    void workers.killWorker(victim.id)
+  /**
+   * Kills a worker in the middle of an invocation, which is when outputs may come again: the first one that is seen busy, and where
+   * several are, the one that holds the most shards. When none is seen busy in time, an idle one is killed.
+   */
+  async kill(app: LocalApplication): Promise<void> {
+    if (this.#isKilling) return
+    this.#isKilling = true
+    const lastMs = nowMs() + mostWaitForFlightMs
+    // One that is dying already is still listed for a moment.
+    const living = () => holders(app).filter(({ id }) => !this.kills.all.some(({ workerId }) => workerId === id))
+    while (nowMs() < lastMs && !living().some(isBusy)) await nextTurn()
+    const candidates = living()
+    const victim = candidates.find(isBusy) ?? candidates[0]
+    if (victim !== undefined) {
+      this.kills.begin(victim.id, nowMs(), checkpointsOf(app))
+      void app.workersOf('rides').killWorker(victim.id)
+    }
+    this.#isKilling = false
   }
 
   async toTheEnd(app: LocalApplication): Promise<readonly Figure[]> {
@@ -133,7 +146,7 @@ class PartitionsRun {
       `${shards} shards on ${workers} workers with the same map and filter and one shared output, ${rate} records a second for ${seconds} s; ${kill}.`,
     )
     this.#display.say(
-      'The invoker assigns shards to workers and keeps them there. An orphan is a shard whose worker died: it goes to another one at once.',
+      'The invoker assigns shards to workers and keeps them there. An orphan is a shard whose worker died: it goes to another one at once. What the dead one had put out already may come again; the table behind the output stream stores each identity once, and so absorbs it.',
     )
     this.#display.say(
       'Shards are polled every 100 ms, and a killed invocation is tried again after 50 ms. (On AWS Lambda chooses the environment itself, polls an idle shard once a second, and does not say how long it waits.)',
@@ -157,7 +170,7 @@ class PartitionsRun {
         this.#sent.push({ ...place, isKept: (rides[index]?.meters ?? 0) > 0 })
       }
       const isKillDue = killAfter !== undefined && nowMs() >= startMs + killAfter * 1_000
-      if (isKillDue && this.kills.all.length === 0) this.kill(app)
+      if (isKillDue && this.kills.all.length === 0) await this.kill(app)
       this.#display.show(() => this.#view(app))
       await systemClock.sleep(feedEveryMs, this.#stop.signal)
     }
@@ -192,7 +205,18 @@ class PartitionsRun {
 
 const feedEveryMs = 25
 
+/** How long a kill waits for a worker that is busy. Shards are polled each 100 ms, so with enough input there is one by then. */
+const mostWaitForFlightMs = 300
+
 const workersOf = (app: LocalApplication) => app.status().stages[0]?.workers ?? []
+
+/** Living workers that hold shards, those with the most first. */
+const holders = (app: LocalApplication) =>
+  workersOf(app)
+    .filter(({ units }) => units.length > 0)
+    .toSorted((one, other) => other.units.length - one.units.length)
+
+const isBusy = ({ state }: { readonly state: string }): boolean => state === 'busy'
 
 const checkpointsOf = (app: LocalApplication): Checkpoints =>
   new Map(app.status().stages[0]?.mapping.shards.map(({ shardId, position }) => [shardId, position]) ?? [])

@@ -1,6 +1,6 @@
 /** How the demo looks while it runs: who holds which shard, how fast it goes, how far behind it is, who was killed. */
 import { grouped, table } from '../../../lib/local/run-display.ts'
-import type { KillTimes } from './kills.ts'
+import type { Kill, KillTimes } from './kills.ts'
 
 export interface PartitionsView {
   readonly sent: number
@@ -31,7 +31,7 @@ export interface ShardView {
   readonly state: string
 }
 
-export type KillView = KillTimes & { readonly workerId: string; readonly orphans: readonly string[] }
+export type KillView = KillTimes & Pick<Kill, 'workerId' | 'orphans' | 'wasInFlight'>
 
 /** `shardId-000000000007` is shard 7. */
 export const shardNumber = (shardId: string): string => String(Number(shardId.slice(-12)))
@@ -96,9 +96,11 @@ function shardGrid(shards: readonly ShardView[]): readonly string[] {
 }
 
 /** One kill in words. */
-export function killLine({ workerId, orphans, detectionMs, takeOverMs, firstRecordMs }: KillView): string {
+export function killLine({ workerId, orphans, wasInFlight, detectionMs, takeOverMs, firstRecordMs }: KillView): string {
   const whose = orphans.length === 0 ? 'no shards' : `shards ${numbers(orphans)}`
-  return `killed ${workerId}, which held ${whose}: detected after ${since(detectionMs)}, taken over ${since(takeOverMs)} later, first record of each within ${since(firstRecordMs)} of SIGKILL`
+  const flight =
+    detectionMs === undefined ? '' : wasInFlight ? ', with an invocation in flight' : ', none was in flight'
+  return `killed ${workerId}, which held ${whose}${flight}: detected after ${since(detectionMs)}, taken over ${since(takeOverMs)} later, first record of each within ${since(firstRecordMs)} of SIGKILL`
 }
 
 function line(view: PartitionsView, nowMs: number): string {

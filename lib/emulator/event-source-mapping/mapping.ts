@@ -7,6 +7,16 @@
  * 3. With LATEST, shards that appear after the first listing start at their beginning: their records are all newer.
  * 4. After `stop` nothing is in flight and everything that is done is saved, or the status says why it is not.
  * 5. A shard has one poller that begins invocations and saves; one that was failed over only ends what it has in flight.
+ *
+ * What AWS has around a mapping and this has not, since there is no Lambda API here to register one with:
+ * - The answers of create, update and get: their 202 with `Creating` and `No records processed`, the states of a mapping, and the 409
+ *   (ResourceConflictException) for a second mapping of one source and function. Who starts mappings sees to it that there is one;
+ *   on AWS the stack does. That polling begins some time after the answer is `startDelayMs` of the settings.
+ * - Tumbling windows (TumblingWindowInSeconds): they follow arrival time, and lose their state when the stream is resharded. Millrace
+ *   has windows of its own, and its constructs refuse these.
+ * - Enhanced fan-out: it changes how fast records come, and not which.
+ *
+ * @see https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
  */
 import type { Clock } from '../../core/clock.ts'
 import { describeError } from '../../core/errors.ts'

@@ -3,21 +3,38 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KinesisClient, PutRecordsCommand } from '@aws-sdk/client-kinesis'
 import { devInputs, InputProgress, sendInput } from '../../../bin/cli/dev-input.ts'
+import type { Clock } from '../../../lib/core/clock.ts'
+import { replaceFile } from '../../../lib/local/replace-file.ts'
 
 let directory: string
 let file: string
 let sent: string[]
 let said: string[]
 let stop: AbortController
+/** What kept the input from being sent, each change once. */
+let shown: (string | undefined)[]
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'millrace-input-'))
   file = join(directory, 'events.ndjson')
   sent = []
   said = []
+  shown = []
   stop = new AbortController()
 })
 afterEach(() => rm(directory, { recursive: true }))
+
+const sleepless: Clock = { nowMs: () => 0, sleep: async () => undefined }
+
+/** A disk that is full for so many writes. */
+function fullFor(writes: number): typeof replaceFile {
+  let left = writes
+  return async (path, text) => {
+    left -= 1
+    if (left >= 0) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+    await replaceFile(path, text)
+  }
+}
 
 /** A stream that takes everything; `onPut` runs before it answers. */
 function stream(onPut: () => void = () => undefined): KinesisClient {
@@ -30,14 +47,15 @@ function stream(onPut: () => void = () => undefined): KinesisClient {
 }
 
 /** One run of the command, as far as its input goes. */
-async function run(client = stream()): Promise<void> {
-  const progress = await InputProgress.open(join(directory, 'input.json'))
+async function run(client = stream(), replace = replaceFile): Promise<void> {
+  const progress = await InputProgress.open(join(directory, 'input.json'), sleepless, replace)
   const input = { source: 'orders', file }
   await sendInput({
     ...{ input, client, progress, signal: stop.signal },
     streamName: 'orders',
     say: (line) => void said.push(line),
     onSent: () => undefined,
+    onBlocked: (problem) => void (shown.at(-1) !== problem && shown.push(problem)),
   })
 }
 
@@ -64,6 +82,43 @@ test('a run that is stopped while a request is under way does not send its lines
   stop = new AbortController()
   await run()
   expect(sent).toEqual(lines)
+})
+
+test('while the disk is full the input waits and says why, and then all of it is sent once', async () => {
+  const lines = Array.from({ length: 1_200 }, (_, index) => `line ${index}`)
+  await writeFile(file, `${lines.join('\n')}\n`)
+  await run(stream(), fullFor(3))
+  expect(sent).toEqual(lines)
+  const path = join(directory, 'input.json')
+  expect(shown).toEqual([`${path} cannot be written: the disk is full; free some space and the run goes on`, undefined])
+  await run()
+  expect(sent).toEqual(lines)
+})
+
+test('a stream that cannot save for want of space gets the lines again until it can', async () => {
+  await writeFile(file, 'one\ntwo\n')
+  let failures = 2
+  const full = stream(() => {
+    failures -= 1
+    const message = 'The embedded Kinesis failed: ENOSPC: no space left on device, write'
+    if (failures >= 0) throw Object.assign(new Error(message), { name: 'InternalFailure' })
+  })
+  await run(full)
+  expect(sent).toEqual(['one', 'two'])
+  const problem = 'The stream orders cannot be written: the disk is full; free some space and the run goes on'
+  expect(shown).toEqual([problem, undefined])
+})
+
+test('a run that is stopped while the disk is full ends', async () => {
+  await writeFile(file, 'one\n')
+  const isFull = fullFor(Number.POSITIVE_INFINITY)
+  await run(stream(), (path, text) => {
+    stop.abort()
+    return isFull(path, text)
+  })
+  stop = new AbortController()
+  await run()
+  expect(sent).toEqual(['one', 'one'])
 })
 
 test('a line that no record can hold is named and left out', async () => {

@@ -2,9 +2,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KinesisClient, PutRecordsCommand } from '@aws-sdk/client-kinesis'
-import { type ReplayOptions, readProgress, replay } from '../../../bin/flights/replay.ts'
+import { type ReplayOptions, type ReplayProgress, readProgress, replay } from '../../../bin/flights/replay.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
 import type { Clock } from '../../../lib/core/clock.ts'
+import { ProgressFile } from '../../../lib/local/progress-file.ts'
+import { replaceFile } from '../../../lib/local/replace-file.ts'
 
 let directory: string
 let progressFile: string
@@ -63,12 +65,13 @@ function run(client: KinesisClient, options: Partial<ReplayOptions>): Promise<nu
     streamName: 'flights',
     input: [],
     settings,
-    progressFile,
+    progress: new ProgressFile<ReplayProgress>(progressFile, sleeplessClock()),
     from: 0,
     speed: 'max',
     clock: sleeplessClock(),
     signal: new AbortController().signal,
     onSent: () => undefined,
+    onBlocked: () => undefined,
     ...options,
   })
 }
@@ -104,6 +107,60 @@ test('a stream that refuses for ever ends the run with one line, and the progres
     'The stream flights refused 1 records 50 times: too fast. Run again to go on.',
   )
   expect((await readProgress(progressFile))?.sent).toBe(500)
+})
+
+const noSpace = () => Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+
+test('a full disk holds the replay up and says why, and it goes on without a loss', async () => {
+  const { client, taken } = stream()
+  const shown: (string | undefined)[] = []
+  let writes = 0
+  const progress = new ProgressFile<ReplayProgress>(progressFile, sleeplessClock(), async (path, text) => {
+    writes += 1
+    // The second note is refused often; nothing more is sent until it is there.
+    if (writes > 1 && writes < 100) {
+      expect(taken).toHaveLength(1_000)
+      throw noSpace()
+    }
+    await replaceFile(path, text)
+  })
+  const onBlocked = (problem: string | undefined) => void (shown.at(-1) !== problem && shown.push(problem))
+  expect(await run(client, { input: input(1_200), progress, onBlocked })).toBe(1_200)
+  expect(taken).toEqual(input(1_200).map(({ data }) => data.toString()))
+  const problem = `${progressFile} cannot be written: the disk is full; free some space and the run goes on`
+  expect(shown).toEqual([problem, undefined])
+  expect((await readProgress(progressFile))?.sent).toBe(1_200)
+})
+
+/** A stream whose service cannot save until so many requests have failed. */
+function unsavedStream(failures: number) {
+  const { client, taken } = stream()
+  let left = failures
+  const send = async (command: PutRecordsCommand) => {
+    left -= 1
+    if (left < 0) return client.send(command)
+    const message = 'The embedded Kinesis failed: ENOSPC: no space left on device, write'
+    throw Object.assign(new Error(message), { name: 'InternalFailure' })
+  }
+  return { taken, client: { send } as unknown as KinesisClient }
+}
+
+test('a service that cannot save is asked again for as long as it takes', async () => {
+  const { client, taken } = unsavedStream(200)
+  const shown: (string | undefined)[] = []
+  const onBlocked = (problem: string | undefined) => void (shown.at(-1) !== problem && shown.push(problem))
+  expect(await run(client, { input: input(600), onBlocked })).toBe(600)
+  expect(taken).toEqual(input(600).map(({ data }) => data.toString()))
+  const problem = 'The stream flights cannot be written: the disk is full; free some space and the run goes on'
+  expect(shown).toEqual([problem, undefined])
+})
+
+test('the signal ends a replay that waits for space', async () => {
+  const { client, taken } = unsavedStream(Number.POSITIVE_INFINITY)
+  const controller = new AbortController()
+  const onBlocked = () => controller.abort()
+  expect(await run(client, { input: input(600), signal: controller.signal, onBlocked })).toBe(0)
+  expect(taken).toEqual([])
 })
 
 test('with a speed, reports are sent when they become known', async () => {

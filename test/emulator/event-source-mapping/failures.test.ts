@@ -132,6 +132,18 @@ describe('retries and their counting (1.5)', () => {
     }
   })
 
+  test('[I] unless an option says otherwise, a batch that is tried again stays as it was', async () => {
+    const world = new MappingWorld({ batchSize: 4 })
+    world.invoker.answer = (_, index) => (index < 2 ? failed() : answered(null))
+    for (const sequence of [1, 2]) world.stream.put(s0, sequence)
+    await world.run(50)
+    // They are read before the third attempt.
+    for (const sequence of [3, 4]) world.stream.put(s0, sequence)
+    await world.clock.advance(10_000)
+    expect(world.invoker.batches).toEqual(['1 2', '1 2', '1 2', '3 4'])
+    await world.stop()
+  })
+
   test('without limits a failing batch blocks its shard, and the status says why', async () => {
     const world = worldWith(4, { batchSize: 2 })
     world.invoker.answer = () => failed('Error: no table')
