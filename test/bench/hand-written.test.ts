@@ -38,6 +38,7 @@ describe('the hand-written loop of bench:stateless', () => {
     ['invalid UTF-8', Buffer.concat([Buffer.from('{"id":"'), Buffer.from([0xff]), Buffer.from(text.slice(8))])],
     ['an integer beyond 2^53', text.replace(/"at":\d+/, '"at":1524831183200260097')],
     ['a key named __proto__', text.replace('{', '{"__proto__":{"polluted":true},')],
+    ['an output that is infinite', text.replace(/"amount":[\d.]+/, '"amount":1e308')],
     ['the wrong shape', text.replace(/"amount":[\d.]+/, '"amount":"much"')],
   ])('refuses %s, as Millrace does', async (_, payload) => {
     const event = kinesisEvent([valid[1], payload])
