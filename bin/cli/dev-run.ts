@@ -140,7 +140,9 @@ class Run implements DevRun {
     outputs.expectNew()
     await tables.look('now')
     await app.run()
-    display.say(`${code.topology.name} runs at ${app.endpoint}. Saves are picked up; Ctrl-C ends. Log: ${app.logFile}`)
+    display.say(
+      `${code.topology.name} runs, with Kinesis at ${app.endpoint}. Saves of its code are picked up; Ctrl-C ends. Log: ${app.logFile}`,
+    )
     const names = [...app.tables.keys()]
     if (names.length > 0) display.say(`Tables at ${app.endpoints.dynamodb} (DynamoDB): ${names.join(', ')}.`)
     await this.#sendInputs(app)

@@ -219,7 +219,7 @@ test(
     await giveUp(line('b', 'barrel'))
     await project.write(file, topology("(() => { throw new RetryableError('later') })()"))
     const dev = project.run('dev', file)
-    await dev.shows(/runs at/)
+    await dev.shows(/with Kinesis at/)
     const [letter] = await open()
     const returned = await project.result('dead-letters', 'redrive', '--all')
     expect([returned.code, returned.stderr]).toEqual([1, ''])
@@ -232,7 +232,7 @@ test(
     expect((await project.result('dead-letters', 'redrive', '--all')).code).toBe(0)
     expect(await applied()).toEqual({ [`${letter?.id}/0`]: { id: 'b', price: 100 } })
 
-    const [, endpoint = ''] = /runs at (\S+)\. /.exec(dev.stdout) ?? []
+    const [, endpoint = ''] = /with Kinesis at (\S+)\. /.exec(dev.stdout) ?? []
     const client = localKinesisClient(endpoint)
     const reader = new KinesisShardReader({ client, streamName: 'orders', clock: systemClock })
     const { records } = await reader.read(await reader.open('shardId-000000000000', { at: 'trim-horizon' }), 100)

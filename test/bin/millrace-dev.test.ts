@@ -73,7 +73,7 @@ test(
   'a save is picked up without losing a stream; a broken one is one line, and the version before keeps running',
   async () => {
     const run = project.run('dev', file, '--input', '-')
-    await run.shows(/^hello-app runs at http:\/\/127\.0\.0\.1:\d+\./m)
+    await run.shows(/^hello-app runs, with Kinesis at http:\/\/127\.0\.0\.1:\d+\./m)
     await project.write(file, topology('Goodbye'))
     await run.shows(/^Reloaded\.$/m)
     await project.write('functions/hello/punctuation.ts', "export const punctuation = '?\n")
@@ -155,7 +155,7 @@ test(
       `millrace: --port 70000 is not a whole number from 0 to 65,535. ${help}\n`,
     ])
     const first = project.run('dev', file)
-    await first.shows(/runs at/)
+    await first.shows(/with Kinesis at/)
     expect(await lines('dev', file, '--fresh')).toEqual([
       1,
       '',
