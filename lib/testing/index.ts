@@ -8,5 +8,13 @@ export {
   sequenceNumber,
 } from './events.ts'
 export { type LogLine, type MemoryPorts, memoryPorts } from './memory-ports.ts'
+export {
+  type ConformanceCheck,
+  ConformanceError,
+  type Probe,
+  type Refusal,
+  type SinkUnderTest,
+  sinkConformance,
+} from './sink-conformance.ts'
 export { type SendOptions, TestDriver } from './test-driver.ts'
 export { VirtualClock } from './virtual-clock.ts'

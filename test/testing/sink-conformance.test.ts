@@ -2,7 +2,7 @@ import { dynamodbTableSink } from '../../lib/aws/dynamodb-table-sink.ts'
 import { kinesisSink } from '../../lib/aws/kinesis-sink.ts'
 import { outputIdentity } from '../../lib/core/record.ts'
 import { delivered, type Outcome, type Output, type Sink } from '../../lib/runtime/sink.ts'
-import { type Probe, type Refusal, type SinkUnderTest, sinkConformance } from '../../lib/testing/sink-conformance.ts'
+import { type Probe, type Refusal, type SinkUnderTest, sinkConformance } from '../../lib/testing/index.ts'
 import { awsError, StubStream, StubTable, testPorts } from '../aws/sink-worlds.ts'
 
 /** Spends planned refusals. */
