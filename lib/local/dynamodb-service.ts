@@ -6,8 +6,6 @@
  *    request fails with InternalServerError, and no change is accepted until the file can be written again; nothing is lost.
  * 3. Closing answers what is in flight, saves, and lets go of port and file.
  */
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { describeError } from '../core/errors.ts'
 import {
@@ -18,15 +16,14 @@ import {
   isDynamoOperation,
   unknownOperation,
 } from '../emulator/dynamodb/index.ts'
-import { takeLock } from './directory-lock.ts'
 import { type DynamoJournal, openDynamoJournal } from './dynamodb-journal.ts'
 import { decodeRequest, encodeError, toWire } from './dynamodb-wire.ts'
 import type { WriteAt } from './effect-journal.ts'
-import { type LoopbackAnswer, type LoopbackRequest, listenOnLoopback } from './loopback-server.ts'
+import { startJournaledService } from './journaled-service.ts'
+import type { LoopbackAnswer, LoopbackRequest } from './loopback-server.ts'
 
 /** 16 MB of items in base64, and the JSON around them. */
 const LARGEST_BODY_BYTES = 32 * 1_048_576
-const JOURNAL_FILE = 'dynamodb.journal'
 const SWEEP_EVERY_MS = 10_000
 
 const streamOperations: ReadonlySet<string> = new Set([
@@ -75,42 +72,26 @@ export async function startDynamoService(options: DynamoServiceOptions = {}): Pr
     clock: modelOptions.clock ?? { nowMs: () => Date.now() },
     onEffect: (effect) => journal?.add(effect),
   })
-  const restoring = Promise.withResolvers<void>()
-  // Without a request that waits for it, nobody listens to a failure but the one who started the service.
-  restoring.promise.catch(() => {})
-  const server = await listenOnLoopback({
+  const service = await startJournaledService({
     service: 'DynamoDB',
     port,
     contentType: 'application/x-amz-json-1.0',
     largestBodyBytes: LARGEST_BODY_BYTES,
-    answer: (request) => restoring.promise.then(() => answer(model, journal, request)),
+    directory,
+    name: 'dynamodb',
+    openJournal: async (path) => {
+      journal = await openDynamoJournal(path, (effect) => model.restore(effect), writeAt)
+      return journal
+    },
+    answer: (request) => answer(model, journal, request),
   })
-  let release = async () => {}
-  try {
-    if (directory !== undefined) {
-      await mkdir(directory, { recursive: true })
-      release = await takeLock(join(directory, 'dynamodb.lock'))
-      journal = await openDynamoJournal(join(directory, JOURNAL_FILE), (effect) => model.restore(effect), writeAt)
-    }
-  } catch (error) {
-    restoring.reject(error)
-    await server.close()
-    await release()
-    throw error
-  }
-  restoring.resolve()
   const sweeping = sweepEveryMs > 0 ? setInterval(() => model.sweepExpired(), sweepEveryMs).unref() : undefined
-  let closed: Promise<void> | undefined
   return {
-    url: server.url,
+    url: service.url,
     model,
     close() {
       clearInterval(sweeping)
-      closed ??= server
-        .close()
-        .then(() => journal?.close())
-        .finally(release)
-      return closed
+      return service.close()
     },
   }
 }

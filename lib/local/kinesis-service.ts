@@ -6,8 +6,6 @@
  *    request fails with InternalFailure, and no change is accepted until the file can be written again; nothing is lost.
  * 3. Closing answers what is in flight, saves, and lets go of port and file.
  */
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { describeError } from '../core/errors.ts'
 import {
   createKinesisModel,
@@ -17,15 +15,14 @@ import {
   type KinesisModelOptions,
   unknownOperation,
 } from '../emulator/kinesis/index.ts'
-import { takeLock } from './directory-lock.ts'
+import { startJournaledService } from './journaled-service.ts'
 import { type KinesisJournal, openKinesisJournal, type WriteAt } from './kinesis-journal.ts'
 import { decodeRequest, encodeAnswer } from './kinesis-wire.ts'
-import { type LoopbackAnswer, type LoopbackRequest, listenOnLoopback } from './loopback-server.ts'
+import type { LoopbackAnswer, LoopbackRequest } from './loopback-server.ts'
 
 const TARGET = 'Kinesis_20131202.'
 /** 10 MiB of records in base64, their keys and the JSON around them. */
 const LARGEST_BODY_BYTES = 16 * 1_048_576
-const JOURNAL_FILE = 'kinesis.journal'
 
 export interface KinesisServiceOptions extends Omit<KinesisModelOptions, 'clock' | 'onEffect'> {
   /** 0 takes any free port. @default 0 */
@@ -64,42 +61,20 @@ export async function startKinesisService(options: KinesisServiceOptions = {}): 
     clock: modelOptions.clock ?? { nowMs: () => Date.now() },
     onEffect: (effect) => journal?.add(effect),
   })
-  const restoring = Promise.withResolvers<void>()
-  // Without a request that waits for it, nobody listens to a failure but the one who started the service.
-  restoring.promise.catch(() => {})
-  const server = await listenOnLoopback({
+  const service = await startJournaledService({
     service: 'Kinesis',
     port,
     contentType: 'application/x-amz-json-1.1',
     largestBodyBytes: LARGEST_BODY_BYTES,
-    answer: (request) => restoring.promise.then(() => answer(model, journal, request)),
-  })
-  let release = async () => {}
-  try {
-    if (directory !== undefined) {
-      await mkdir(directory, { recursive: true })
-      release = await takeLock(join(directory, 'kinesis.lock'))
-      journal = await openKinesisJournal(join(directory, JOURNAL_FILE), (effect) => model.restore(effect), writeAt)
-    }
-  } catch (error) {
-    restoring.reject(error)
-    await server.close()
-    await release()
-    throw error
-  }
-  restoring.resolve()
-  let closed: Promise<void> | undefined
-  return {
-    url: server.url,
-    model,
-    close() {
-      closed ??= server
-        .close()
-        .then(() => journal?.close())
-        .finally(release)
-      return closed
+    directory,
+    name: 'kinesis',
+    openJournal: async (path) => {
+      journal = await openKinesisJournal(path, (effect) => model.restore(effect), writeAt)
+      return journal
     },
-  }
+    answer: (request) => answer(model, journal, request),
+  })
+  return { ...service, model }
 }
 
 async function answer(
