@@ -129,18 +129,3 @@ export class HeldQueue {
 }
 
 const entryOf = ({ ReceiptHandle }: Message, index: number) => ({ Id: String(index), ReceiptHandle })
-
-/**
- * Reads the queue until it is empty, each message once, and gives all back.
- *
- * @example
- * const messages = await lookAtQueue({ client: createSQSClient(), queueUrl })
- */
-export async function lookAtQueue(options: QueueLookOptions): Promise<readonly QueuedMessage[]> {
-  const queue = new HeldQueue(options)
-  try {
-    return await queue.receive()
-  } finally {
-    await queue.release()
-  }
-}

@@ -4,9 +4,10 @@
  */
 import { CreateQueueCommand, DeleteQueueCommand, SQSClient } from '@aws-sdk/client-sqs'
 import { clientSettings } from '../../lib/aws/client-settings.ts'
-import { HeldQueue, lookAtQueue } from '../../lib/aws/dead-letter-queue.ts'
+import { HeldQueue } from '../../lib/aws/dead-letter-queue.ts'
 import { sqsDeadLetters } from '../../lib/aws/dead-letter-sqs.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
+import { lookAtQueue } from './look-at-queue.ts'
 
 const url = process.env.MILLRACE_MINISTACK_URL
 const describeOnService = url === undefined ? describe.skip : describe

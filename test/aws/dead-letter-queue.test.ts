@@ -4,7 +4,8 @@ import {
   type Message,
   ReceiveMessageCommand,
 } from '@aws-sdk/client-sqs'
-import { HeldQueue, lookAtQueue, type SqsReadPort } from '../../lib/aws/dead-letter-queue.ts'
+import { HeldQueue, type SqsReadPort } from '../../lib/aws/dead-letter-queue.ts'
+import { lookAtQueue } from './look-at-queue.ts'
 
 type QueueCommand = ReceiveMessageCommand | ChangeMessageVisibilityBatchCommand | DeleteMessageBatchCommand
 
