@@ -4,6 +4,7 @@ import { type Arguments, type CommandSyntax, helpOf, nearest, parseArguments, us
 import { deadLetterCommands } from './dead-letters.ts'
 import { devSyntax, runDev } from './dev.ts'
 import { planSyntax, runPlan } from './plan.ts'
+import { stateCommands } from './state.ts'
 
 export type Say = (line: string) => void
 
@@ -16,6 +17,7 @@ export interface Command {
 const commands: readonly Command[] = [
   { syntax: devSyntax, run: runDev },
   { syntax: planSyntax, run: runPlan },
+  ...stateCommands,
   ...deadLetterCommands,
 ]
 
@@ -62,7 +64,7 @@ function unknownCommand(words: readonly string[]): ConfigurationError {
   const names = commands.map(({ syntax }) => syntax.name)
   const inGroup = names.filter((name) => name.startsWith(`${first} `))
   const typed = inGroup.length > 0 && second !== undefined ? `${first} ${second}` : first
-  const near = nearest(typed, inGroup.length > 0 ? inGroup : [...names, 'dead-letters', 'help'])
+  const near = nearest(typed, inGroup.length > 0 ? inGroup : [...names, 'state', 'dead-letters', 'help'])
   const remedy = near === undefined ? '`millrace help` lists the commands.' : `Did you mean \`millrace ${near}\`?`
   if (inGroup.length > 0 && second === undefined) {
     return usage(`\`millrace ${first}\` needs one of ${inGroup.map((name) => name.split(' ')[1]).join(', ')}.`)
@@ -74,7 +76,7 @@ function overview(): string {
   const rows = commands.map(({ syntax }) => [[syntax.name, ...syntax.positionals].join(' '), syntax.summary] as const)
   const width = Math.max(...rows.map(([left]) => left.length))
   return [
-    'Runs Millrace topologies on this machine and acts on their dead letters.',
+    'Runs Millrace topologies on this machine, shows their state and acts on their dead letters.',
     '',
     ...rows.map(([left, summary]) => `  millrace ${left.padEnd(width)}  ${summary.split(/\.( |$)/)[0]}`),
     '',

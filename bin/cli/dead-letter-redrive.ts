@@ -33,7 +33,7 @@ import { counted } from './words.ts'
 type Say = (line: string) => void
 
 /** What differs by where the function is. */
-type Target = Pick<RedriveOptions, 'topology' | 'sources' | 'function' | 'readSource' | 'visibleAfterMs'>
+type Target = Pick<RedriveOptions, 'topology' | 'sources' | 'function' | 'streams' | 'readSource' | 'visibleAfterMs'>
 
 /** Redrives what the flags choose, and resolves with the exit code. */
 export async function runRedrive(args: Arguments, say: Say, closing: Closing): Promise<number> {
@@ -78,7 +78,8 @@ async function localTarget(args: Arguments, place: LocalPlace, logFile: string, 
   })
   closing.defer(() => own.stop())
   const sources = planned.graph.sources.map(({ name }) => name)
-  return { topology: planned.topology, sources, function: own, readSource: (entry) => own.readSource(entry) }
+  const streams = own.keyedStreams()
+  return { topology: planned.topology, sources, function: own, streams, readSource: (entry) => own.readSource(entry) }
 }
 
 /** The application as its files are now: what was fixed is what runs. */
@@ -107,7 +108,7 @@ async function redriveDeployed(args: Arguments, say: Say, closing: Closing): Pro
   const lambda = lambdaClient(endpoint)
   closing.defer(() => lambda.destroy())
   const own = await DeployedFunction.open(lambda, args.text('function') ?? '')
-  const { topology, sources } = own.bindings
+  const { topology, sources, feeds = [] } = own.bindings
   checkDeadLetters(args, own.bindings)
   const directory = remoteDirectory(args)
   await mkdir(directory, { recursive: true })
@@ -117,12 +118,14 @@ async function redriveDeployed(args: Arguments, say: Say, closing: Closing): Pro
   // What was settled when a redrive ended before it could take it out.
   await log.discard?.(log.letters.filter((letter) => settlements.isSettled(letter)))
   const names = sources.map(({ name }) => name)
-  const isIts = ({ entry }: LoggedDeadLetter) => entry.topology === topology && names.includes(entry.source)
+  const fed = feeds.map(({ stage }) => stage)
+  const isIts = ({ entry }: LoggedDeadLetter) =>
+    entry.topology === topology && (entry.keyed ? fed.includes(entry.stage) : names.includes(entry.source))
   const asked = choose(args, place, say)
   const chosen = args.has('id') ? asked : asked.filter(isIts)
   const others = asked.length - chosen.length
   if (others > 0)
-    say(`${counted(others, 'dead letter')} of other sources than ${names.join(', ')}: left for their own functions.`)
+    say(`${counted(others, 'dead letter')} of other ${placesOf(names, fed)}: left for their own functions.`)
   if (chosen.length === 0) return nothing(say)
   const kinesis = kinesisClient(endpoint)
   closing.defer(() => kinesis.destroy())
@@ -130,13 +133,20 @@ async function redriveDeployed(args: Arguments, say: Say, closing: Closing): Pro
     const source = sources.find(({ name }) => name === entry.source)
     return source?.kind === 'kinesis' ? lookUpRecord(kinesis, { StreamARN: source.streamArn }, entry) : undefined
   }
-  const target = { topology, sources: names, function: own, readSource, visibleAfterMs }
+  const streams = own.keyedStreams(kinesis)
+  const target = { topology, sources: names, function: own, streams, readSource, visibleAfterMs }
   const code = await redriveTo(target, args, place, chosen, say, closing)
   const { undeleted = 0 } = log
   if (undeleted > 0)
     say(`${counted(undeleted, 'message')} could not be deleted: the next redrive from here deletes what is done.`)
   return code
 }
+
+/** What a function takes dead letters of: its source, and the keyed stages that it feeds. */
+const placesOf = (sources: readonly string[], fed: readonly string[]): string =>
+  fed.length === 0
+    ? `sources than ${sources.join(', ')}`
+    : `sources and keyed stages than ${[...sources, ...fed].join(', ')}`
 
 /** Otherwise a record that is given up again would go where nobody looks. */
 function checkDeadLetters(args: Arguments, { deadLetters }: StageBindings): void {

@@ -63,6 +63,7 @@ export function showLines({ handle, entry, redrivenAtMs }: ListedLetter): readon
     ['application', `${topology}, stage ${stage}`],
     ['source', `${source} ${partition}`],
     ['position', `${position}${subPosition > 0 ? `, record ${subPosition} of its aggregate` : ''}`],
+    ...keyedRows(entry),
     ['arrived', timeText(arrivalTimeMs)],
     ['given up', `${timeText(failedAtMs)} after ${counted(reason.attempts, 'attempt')}`],
     ['state', redrivenAtMs === undefined ? 'open' : `redriven ${timeText(redrivenAtMs)}`],
@@ -70,6 +71,16 @@ export function showLines({ handle, entry, redrivenAtMs }: ListedLetter): readon
     ['error', printable(`${reason.name}: ${reason.message}`)],
   ]
   return [...table(rows, [false, false]), ...contentLines(entry)]
+}
+
+/** What the keyed stage knew of a record that failed there. */
+function keyedRows({ keyed }: DeadLetterEntry): readonly (readonly string[])[] {
+  if (keyed === undefined) return []
+  const { side, slot, number, eventTimeMs } = keyed
+  return [
+    ['in the stage', `number ${grouped(number)} of slot ${slot}, by ${side}`],
+    ['event time', timeText(eventTimeMs)],
+  ]
 }
 
 function contentLines({ key, payload, headers, offloaded, omitted }: DeadLetterEntry): readonly string[] {

@@ -47,10 +47,14 @@ const showSyntax: CommandSyntax = {
 const redriveSyntax: CommandSyntax = {
   name: 'dead-letters redrive',
   positionals: [],
-  summary: 'Sends open dead letters to their own function again. No other reader of the source sees them.',
+  summary:
+    'Sends open dead letters to their own function, or keyed stage, again. No other reader of the source sees them.',
   flags: {
     ...elsewhere,
-    function: { value: 'NAME', help: 'the deployed function that takes them, with --stream or --queue' },
+    function: {
+      value: 'NAME',
+      help: 'the deployed function of their source, or one that feeds their keyed stage, with --stream or --queue',
+    },
     all: { help: 'all that are open' },
     reason: { ...byReason, help: 'those with this reason' },
     id: { value: 'ID', many: true, help: 'this one; may be repeated' },

@@ -48,10 +48,15 @@ export async function readRunFacts(directory: string): Promise<RunFacts | undefi
 /** Starts the embedded services of a run and says where they are, until the closing. */
 export async function serveRun(directory: string, port: number, closing: Closing): Promise<LocalEndpoints> {
   const endpoints = await startLocalServices(directory, port, closing)
+  await announceServices(directory, endpoints, closing)
+  return endpoints
+}
+
+/** Says where the services of a run are, which this process started by other means, until the closing. */
+export async function announceServices(directory: string, endpoints: LocalEndpoints, closing: Closing): Promise<void> {
   const file = join(directory, 'service.json')
   await writeJson(file, { pid: process.pid, ...endpoints })
   closing.defer(() => rm(file, { force: true }))
-  return endpoints
 }
 
 /** Where a run's services answer: at the user's endpoint, in the process that has the run up, else here until the closing. */

@@ -1,5 +1,5 @@
 /** `millrace plan`: what a topology is and how it will be cut into functions. */
-import { type Plan, plan, type StagePlan } from '../../lib/plan/plan.ts'
+import { type KeyedStage, type Plan, plan, type StagePlan, streamNameOf, tableNameOf } from '../../lib/plan/plan.ts'
 import type { Arguments, CommandSyntax } from './arguments.ts'
 import { loadUserCode } from './user-code.ts'
 
@@ -20,18 +20,40 @@ export async function runPlan(args: Arguments, say: (line: string) => void): Pro
   return 0
 }
 
-function planLines({ stages, hints }: Plan, description: string): readonly string[] {
+/** The plan in words: the topology, each stage with what it reads, keeps and writes, and hints. */
+export function planLines({ topology, stages, hints }: Plan, description: string): readonly string[] {
   return [
     description,
     '',
     `${stages.length === 1 ? '1 stage, one Lambda function:' : `${stages.length} stages, one Lambda function each:`}`,
-    ...stages.map(stageLine),
+    ...stages.flatMap((stage) => stageLines(topology, stage)),
     ...(hints.length === 0 ? [] : ['', 'hints:', ...hints.map((hint) => `  ${hint}`)]),
   ]
 }
 
-function stageLine({ name, kind, sinks, tables }: StagePlan): string {
-  const tableNames = tables.map((table) => `${table.name} (${table.kind})`)
-  const reads = tableNames.length === 0 ? '' : `; enriched from ${tableNames.join(', ')}`
-  return `  ${name}: ${kind}; writes to ${sinks.join(', ')}${reads}`
+function stageLines(topology: string, stage: StagePlan): readonly string[] {
+  const tables = stage.tables.map((table) => `${table.name} (${table.kind})`)
+  const parts = [
+    stage.kind === 'keyed' ? `keyed, ${stage.slots} ${stage.slots === 1 ? 'slot' : 'slots'}` : stage.kind,
+    ...listed('feeds', new Set(stage.feeds.map((feed) => feed.stage))),
+    ...listed('writes to', stage.sinks),
+    ...listed('enriched from', tables),
+  ]
+  const line = `  ${stage.name}: ${parts.join('; ')}`
+  return stage.kind === 'keyed' ? [line, ...keyedLines(topology, stage)] : [line]
+}
+
+/** What a keyed stage reads and keeps, and the names of its stream and its table where nobody says otherwise. */
+function keyedLines(topology: string, { name, fedBy, states, operatorStates }: KeyedStage): readonly string[] {
+  const kept = [...states].map(([storedName, { kind }]) => `${storedName} (${kind})`)
+  return [
+    `    reads stream ${streamNameOf(topology, name)}, written by ${fedBy.join(', ')}`,
+    `    keeps in table ${tableNameOf(topology, name)}, per key: ${kept.join(', ') || 'nothing'}`,
+    ...listed('    keeps per slot:', operatorStates.keys()),
+  ]
+}
+
+function listed(what: string, names: Iterable<string>): readonly string[] {
+  const all = [...names]
+  return all.length === 0 ? [] : [`${what} ${all.join(', ')}`]
 }

@@ -15,13 +15,11 @@ export function batchScan(
   flights: readonly FlightRow[],
   airports: readonly AirportRow[],
 ): Outcomes {
-  const byCode = new Map<string, AirportRow>()
-  for (const airport of airports) byCode.set(airport.iata, airport)
-  const utf8 = new TextDecoder('utf-8', { fatal: true })
+  const judge = judgeOf(airports)
   const outcomes = new Outcomes()
   let rowsSeen = 0
   for (const { data } of input) {
-    const outcome = judge(data, utf8, byCode)
+    const { outcome } = judge(data)
     outcomes.add(outcome)
     if (isRowOfTheFile(outcome.identity, data, flights)) rowsSeen++
   }
@@ -48,16 +46,38 @@ function isRowOfTheFile(identity: string, data: Buffer, flights: readonly Flight
   return true
 }
 
+/** A flight as its report has it. */
+export interface ReportedFlight {
+  readonly flight: string
+  /** `2001-01-01T00:01:00` */
+  readonly scheduled: string
+  readonly delayMinutes: number
+  readonly origin: string
+  readonly destination: string
+}
+
+/** What must become of one record, and what it reports; undefined where it cannot be read. */
+export interface Judged {
+  readonly outcome: Outcome
+  readonly report: ReportedFlight | undefined
+}
+
+/** Judges records by themselves. */
+export function judgeOf(airports: readonly AirportRow[]): (data: Uint8Array) => Judged {
+  const byCode = new Map<string, AirportRow>()
+  for (const airport of airports) byCode.set(airport.iata, airport)
+  const utf8 = new TextDecoder('utf-8', { fatal: true })
+  return (data) => judge(data, utf8, byCode)
+}
+
 function judge(
-  data: Buffer,
+  data: Uint8Array,
   utf8: InstanceType<typeof TextDecoder>,
   airports: ReadonlyMap<string, AirportRow>,
-): Outcome {
-  const deadLetter = (reason: string): Outcome => ({
-    kind: 'dead letter',
-    identity: data.toString('base64'),
-    reason,
-    content: '',
+): Judged {
+  const deadLetter = (reason: string): Judged => ({
+    outcome: { kind: 'dead letter', identity: Buffer.from(data).toString('base64'), reason, content: '' },
+    report: undefined,
   })
   let text: string
   try {
@@ -82,7 +102,11 @@ function judge(
   ) {
     return deadLetter('invalid')
   }
-  const rejected = (reason: string): Outcome => ({ kind: 'rejected', identity: flight, reason, content: text })
+  const known = { flight, scheduled, delayMinutes, origin, destination }
+  const rejected = (reason: string): Judged => ({
+    outcome: { kind: 'rejected', identity: flight, reason, content: text },
+    report: known,
+  })
   if (delayMinutes < -60) return rejected('delay-too-low')
   if (delayMinutes > 1440) return rejected('delay-too-high')
   const from = airports.get(origin)
@@ -96,5 +120,5 @@ function judge(
     origin: [from.iata, from.name, from.city, from.state],
     destination: [to.iata, to.name, to.city, to.state],
   })
-  return { kind: 'clean', identity: flight, reason: '', content }
+  return { outcome: { kind: 'clean', identity: flight, reason: '', content }, report: known }
 }

@@ -1,21 +1,22 @@
 /** The main job: replay, process, read back, compare. */
-import { access, constants, writeFile } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { access, constants } from 'node:fs/promises'
+import { dirname, join, relative, resolve } from 'node:path'
 import { flightsApp } from '../../functions/flights/topology.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
+import { Closing } from '../../lib/local/closing.ts'
 import { type LocalApplication, startLocalApplication } from '../../lib/local/local-application.ts'
 import { ProgressFile } from '../../lib/local/progress-file.ts'
 import { grouped, type RunDisplay } from '../../lib/local/run-display.ts'
-import type { AirportRow } from './airports-json.ts'
-import { batchScan } from './batch-scan.ts'
-import { checkAirports, type FlightRow, readAirports, readFlights } from './data-set.ts'
-import { type InputRecord, inputRecords } from './input.ts'
+import { announceServices, type RunFacts, writeRunFacts } from '../cli/local-run.ts'
+import { airportStage } from './airport-states.ts'
+import { checkAirports, readAirports, readFlights } from './data-set.ts'
+import { type ReportedJob, reportResult } from './final-report.ts'
+import { inputRecords } from './input.ts'
 import { commandFor, type StartOptions, usageCode } from './options.ts'
-import { processInput, type Session, until } from './processing.ts'
+import { processInput, until } from './processing.ts'
 import { OutputReader } from './read-outputs.ts'
 import { type ReplayProgress, type RunSettings, readProgress } from './replay.ts'
-import { compare, comparisonTable, differenceLines, exampleLines, figures } from './report.ts'
 
 /** Where the project is and where its state goes. */
 export interface Places {
@@ -24,8 +25,7 @@ export interface Places {
   readonly stateDirectory: string
 }
 
-interface Job {
-  readonly options: StartOptions
+interface Job extends ReportedJob {
   readonly places: Places
   readonly settings: RunSettings
   readonly progressFile: string
@@ -33,10 +33,6 @@ interface Job {
   /** The run that this one goes on with. */
   readonly earlier: ReplayProgress | undefined
   readonly fresh: boolean
-  readonly flights: readonly FlightRow[]
-  readonly airports: readonly AirportRow[]
-  readonly input: readonly InputRecord[]
-  readonly display: RunDisplay
   readonly signal: AbortSignal
 }
 
@@ -81,7 +77,7 @@ function otherRun({ settings, sent }: ReplayProgress): ConfigurationError {
 
 function streamLost({ places }: Job): ConfigurationError {
   return new ConfigurationError(
-    `The stream of the last run is gone from ${places.stateDirectory}: start over with --fresh.`,
+    `A stream of the last run is gone from ${places.stateDirectory}, or another version made them: start over with --fresh.`,
   )
 }
 
@@ -115,17 +111,28 @@ async function withApplication(job: Job): Promise<number> {
     fresh,
     port: options.port,
     shards: settings.shards,
+    // The reports are of 2001: while none comes, no time passes in them.
+    input: 'bounded',
     onOutput: (output, records) => reader.take(output, records),
   })
+  const closing = new Closing()
+  closing.defer(() => app.stop())
   try {
-    if (job.earlier !== undefined && job.earlier.sent > 0 && app.streamOf('flights').isNew) throw streamLost(job)
-    const session = await processInput({ ...job, outcomes: reader.outcomes, speed: options.speed }, app)
-    if (session !== undefined) return await report(job, app, reader, session)
+    await tellOthers(job, app, closing)
+    const isLost = ['flights', airportStage].some((name) => app.streamOf(name).isNew)
+    if (job.earlier !== undefined && job.earlier.sent > 0 && isLost) throw streamLost(job)
+    const { outcomes, hours } = reader
+    const session = await processInput({ ...job, outcomes, hours, speed: options.speed }, app)
+    if (session !== undefined) {
+      const isEqual = await reportResult(job, app, reader, session)
+      if (isEqual) await saveFinished(job)
+      return isEqual ? 0 : 1
+    }
     await app.halt()
     const haltedAtMs = systemClock.nowMs()
     await until(() => app.hasReadOutputs(haltedAtMs), AbortSignal.timeout(lastReadMs))
   } finally {
-    await app.stop()
+    await closing.close()
   }
   const { sent } = (await readProgress(job.progressFile)) ?? { sent: 0 }
   display.say(
@@ -134,43 +141,14 @@ async function withApplication(job: Job): Promise<number> {
   return 0
 }
 
-async function report(job: Job, app: LocalApplication, reader: OutputReader, session: Session): Promise<number> {
-  const { display, places, input, flights, airports, options } = job
-  const expected = batchScan(input, flights, airports)
-  const comparison = compare(reader.outcomes, expected)
-  const { repeats } = reader.outcomes
-  const say = (lines: readonly string[]) => {
-    for (const line of lines) display.say(line)
-  }
-  const ms = session.endedAtMs - session.startedAtMs
-  const streamNames = app
-    .status()
-    .outputs.map(({ streamName }) => streamName)
-    .join(', ')
-  say([
-    '',
-    sessionLine(session, ms),
-    `Read back from the streams ${streamNames}, beside a batch scan of the same input that shares no code with the topology:`,
-    '',
-    ...comparisonTable(comparison),
-    '',
-    `Repeats: ${grouped(repeats)} outputs came more than once and are counted once (delivery is at least once; an interrupted run repeats some).`,
-  ])
-  if (reader.examples.length > 0) say(['', 'One example of each:', ...exampleLines(reader.examples)])
-  say(['', `State: ${places.stateDirectory}. Log of the function: ${app.logFile}.`])
-  if (options.json !== undefined)
-    await writeFigures(options, comparison.isEqual, figures(comparison, repeats, { records: session.records, ms }))
-  if (!comparison.isEqual) {
-    say([
-      `DIFFERENT: ${grouped(comparison.differences.length)} outcomes differ from the batch scan:`,
-      ...differenceLines(comparison),
-    ])
-    return 1
-  }
-  await saveFinished(job)
-  say(['equal: every record has the outcome and the content that the batch scan says.'])
-  return 0
+/** Other commands find the topology of the run, and its services while it is up. */
+async function tellOthers({ places }: Job, app: LocalApplication, closing: Closing): Promise<void> {
+  const [topologyFile, handlerFile] = ['topology', 'handler'].map((name) => fileOf(places, `${name}.ts`))
+  await writeRunFacts(places.stateDirectory, { topologyFile, handlerFile } as RunFacts)
+  await announceServices(places.stateDirectory, app.endpoints, closing)
 }
+
+const fileOf = ({ root }: Places, name: string): string => relative('.', join(root, 'functions/flights', name))
 
 async function saveFinished({ progress, settings, input, display, signal }: Job): Promise<void> {
   let said: string | undefined
@@ -179,23 +157,6 @@ async function saveFinished({ progress, settings, input, display, signal }: Job)
     said = problem
   }
   await progress.save({ settings, sent: input.length, finished: true }, { signal, onBlocked })
-}
-
-function sessionLine({ records, startedAtMs, endedAtMs }: Session, ms: number): string {
-  if (records === 0) return 'Nothing was left to process in this run.'
-  const [from, to] = [startedAtMs, endedAtMs].map((atMs) => `${new Date(atMs).toISOString().slice(0, 19)}Z`)
-  const perSecond = grouped((records / ms) * 1_000)
-  return `Processed ${grouped(records)} records from ${from} to ${to}: ${(ms / 1_000).toFixed(1)} s, ${perSecond} records/s.`
-}
-
-async function writeFigures(options: StartOptions, ok: boolean, list: ReturnType<typeof figures>): Promise<void> {
-  const { json = '' } = options
-  const command = `${commandFor(options)}`
-  try {
-    await writeFile(json, `${JSON.stringify({ command, ok, figures: list }, null, 2)}\n`)
-  } catch (error) {
-    throw new ConfigurationError(`The figures cannot be written to ${json}: ${describeError(error).message}.`)
-  }
 }
 
 /** Checks that the figures can be written before the work begins. */

@@ -3,9 +3,12 @@ import { systemClock } from '../../lib/aws/system-clock.ts'
 import type { LocalApplication, LocalStatus } from '../../lib/local/local-application.ts'
 import type { ProgressFile } from '../../lib/local/progress-file.ts'
 import { type RunDisplay, type RunView, shardViews, stageTroubles } from '../../lib/local/run-display.ts'
+import { hoursNote } from './airport-report.ts'
+import type { HourOutputs } from './hour-outputs.ts'
 import type { InputRecord } from './input.ts'
 import { type Outcomes, outcomeKinds, outcomeLabels } from './outcomes.ts'
-import { type ReplayProgress, type RunSettings, replay } from './replay.ts'
+import { payloadText, type ReplayProgress, type RunSettings, replay } from './replay.ts'
+import { readSourceLog } from './source-log.ts'
 
 export interface ProcessingParts {
   readonly input: readonly InputRecord[]
@@ -16,6 +19,7 @@ export interface ProcessingParts {
   readonly speed: number | 'max'
   /** What is read back from the output streams, as it comes. */
   readonly outcomes: Outcomes
+  readonly hours: HourOutputs
   readonly display: RunDisplay
   readonly signal: AbortSignal
 }
@@ -31,7 +35,7 @@ const tickMs = 50
 
 /** Resolves with the session, or with undefined where the signal ended it. Rejects where the stream refuses the input. */
 export async function processInput(parts: ProcessingParts, app: LocalApplication): Promise<Session | undefined> {
-  const { display, input, settings, progress, earlier, outcomes, signal } = parts
+  const { display, input, settings, progress, earlier, outcomes, hours, signal } = parts
   // What earlier runs put out is read first, so that the counts go on from there.
   const readSinceMs = systemClock.nowMs()
   await until(() => app.hasReadOutputs(readSinceMs), signal)
@@ -43,22 +47,24 @@ export async function processInput(parts: ProcessingParts, app: LocalApplication
     problem = now
   }
   const meter = new RateMeter()
-  const view = () => viewOf(app, { sent, total: input.length, taken: taken(sent), outcomes, meter, problem })
+  const view = () => viewOf(app, { sent, total: input.length, taken: taken(sent), outcomes, hours, meter, problem })
   const show = () => display.show(view)
   if (!earlier?.finished) {
     await whileShowing(progress.save({ settings, sent, finished: false }, { signal, onBlocked }), show)
   }
+  const { streamName } = app.streamOf('flights')
+  const already = sent > 0 && sent < input.length ? await payloadsIn(app, streamName) : new Set<string>()
   const startedAtMs = systemClock.nowMs()
   await app.run()
   const onSent = (count: number) => {
     sent = count
   }
-  const streamName = app.streamOf('flights').streamName
   const replaying = replay({
     ...parts,
     client: app.client,
     streamName,
     from: sent,
+    already,
     clock: systemClock,
     onSent,
     onBlocked,
@@ -66,6 +72,9 @@ export async function processInput(parts: ProcessingParts, app: LocalApplication
   await whileShowing(replaying, show)
   const sentAtMs = systemClock.nowMs()
   await until(() => app.hasProcessed(sentAtMs), signal, show)
+  // Nothing more is to come, so every window closes, however far its end is from the last report.
+  if (!signal.aborted) app.endInput()
+  await until(() => app.hasEnded(), signal, show)
   const endedAtMs = systemClock.nowMs()
   const session = { records: recordsDone(app), startedAtMs, endedAtMs }
   await until(() => app.hasReadOutputs(endedAtMs), signal, show)
@@ -73,6 +82,12 @@ export async function processInput(parts: ProcessingParts, app: LocalApplication
   display.show(view, 'now')
   display.keep()
   return session
+}
+
+/** An interrupted run may have sent more than it could note. */
+async function payloadsIn(app: LocalApplication, streamName: string): Promise<ReadonlySet<string>> {
+  const log = await readSourceLog(app.client, streamName)
+  return new Set(log.flatMap((shard) => shard.map(payloadText)))
 }
 
 /** Waits for a condition or the signal. */
@@ -99,15 +114,17 @@ async function whileShowing(work: Promise<unknown>, show: () => void): Promise<v
   }
 }
 
+/** The stage that reads the input. What the keyed stage is given are frames, which are no records of the input. */
+const sourceStages = ({ stages }: LocalStatus) => stages.filter(({ kind }) => kind !== 'keyed')
+
 const recordsDone = (app: Pick<LocalApplication, 'status'>): number =>
-  app
-    .status()
-    .stages.flatMap((stage) => [...stage.recordsDone.values()])
+  sourceStages(app.status())
+    .flatMap((stage) => [...stage.recordsDone.values()])
     .reduce((sum, done) => sum + done, 0)
 
 /** Records that were given to the function and are not yet done and saved. */
-const recordsUnderWay = ({ stages }: LocalStatus): number =>
-  stages
+const recordsUnderWay = (status: LocalStatus): number =>
+  sourceStages(status)
     .flatMap(({ mapping }) => mapping.shards)
     .reduce((sum, { unfinished, lanes }) => sum + unfinished - lanes.reduce((all, { waiting }) => all + waiting, 0), 0)
 
@@ -129,12 +146,13 @@ interface Moment {
   readonly total: number
   readonly taken: number
   readonly outcomes: Outcomes
+  readonly hours: HourOutputs
   readonly meter: RateMeter
   /** Why nothing is sent. */
   readonly problem: string | undefined
 }
 
-function viewOf(app: LocalApplication, { sent, total, taken, outcomes, meter, problem }: Moment): RunView {
+function viewOf(app: LocalApplication, { sent, total, taken, outcomes, hours, meter, problem }: Moment): RunView {
   const status = app.status()
   return {
     sent,
@@ -143,9 +161,20 @@ function viewOf(app: LocalApplication, { sent, total, taken, outcomes, meter, pr
     repeats: outcomes.repeats,
     recordsPerSecond: meter.rate(recordsDone(app)),
     outputs: outcomeKinds.map((kind) => ({ name: outcomeLabels[kind], records: outcomes.of(kind).size })),
-    shards: shardViews(status),
-    troubles: [...(problem === undefined ? [] : [`blocked: ${problem}`]), ...stageTroubles(status)],
+    notes: [hoursNote(hours)],
+    shards: shardViews({ stages: sourceStages(status) }),
+    troubles: [
+      ...(problem === undefined ? [] : [`blocked: ${problem}`]),
+      ...keyedTroubles(status),
+      ...stageTroubles(status),
+    ],
   }
+}
+
+/** Shards of the keyed stage are shown where something is wrong with them. */
+function keyedTroubles({ stages }: LocalStatus): readonly string[] {
+  const shards = shardViews({ stages: stages.filter(({ kind }) => kind === 'keyed') })
+  return shards.flatMap(({ shardId, state }) => (state.includes(': ') ? [`by-origin ${shardId} ${state}`] : []))
 }
 
 const rateWindowMs = 3_000

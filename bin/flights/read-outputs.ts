@@ -2,6 +2,7 @@
 import type { CleanFlight, RejectedFlight } from '../../functions/flights/schema.ts'
 import { deadLetterOutput } from '../../lib/local/local-application.ts'
 import type { DeadLetter } from '../../lib/runtime/dead-letter.ts'
+import { HourOutputs } from './hour-outputs.ts'
 import { cleanContent, type Outcome, Outcomes } from './outcomes.ts'
 
 /** A bad record in the words of its output. */
@@ -17,6 +18,7 @@ export interface Example {
 
 export class OutputReader {
   readonly outcomes = new Outcomes()
+  readonly hours = new HourOutputs()
   readonly #examples = new Map<string, Example>()
 
   /** Takes records of one output stream. */
@@ -25,6 +27,8 @@ export class OutputReader {
       const value = JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString())
       if (output === deadLetterOutput) this.#takeDeadLetter(value)
       else if (output === 'flights-rejected') this.#takeRejected(value)
+      else if (output === 'hourly-delays') this.hours.takeHour(value)
+      else if (output === 'late-flights') this.hours.takeLate(value)
       else this.outcomes.add(cleanOutcome(value))
     }
   }

@@ -2,9 +2,10 @@
  * Sends the input to the stream `flights` through the SDK, and remembers how far it is.
  *
  * Invariants:
- * 1. The progress never passes a record that Kinesis has not acknowledged: after a crash at most one request is sent again.
+ * 1. The progress never passes a record that Kinesis has not acknowledged.
  * 2. One request is in flight, so that reports of one airport keep their order.
- * 3. While the disk is full nothing is sent, and what could not be saved is tried again until the signal.
+ * 3. What the stream holds already is not sent again: after a crash a request may have been taken and its progress not saved.
+ * 4. While the disk is full nothing is sent, and what could not be saved is tried again until the signal.
  */
 import { readFile } from 'node:fs/promises'
 import { type KinesisClient, PutRecordsCommand, type PutRecordsCommandOutput } from '@aws-sdk/client-kinesis'
@@ -50,12 +51,17 @@ export interface ReplayOptions extends SaveOptions {
   readonly progress: ProgressFile<ReplayProgress>
   /** Where to go on. */
   readonly from: number
+  /** The payloads, by {@link payloadText}, that the stream holds already. @default none */
+  readonly already?: ReadonlySet<string>
   /** Seconds of event time per second, or as fast as it goes. */
   readonly speed: number | 'max'
   readonly clock: Clock
   /** Hears of every acknowledged request. */
   readonly onSent: (sent: number) => void
 }
+
+/** A payload as a set can hold it. Those of the input are all different. */
+export const payloadText = (data: Uint8Array): string => Buffer.from(data).toString('latin1')
 
 const recordsPerRequest = 500
 const retryMs = 200
@@ -65,7 +71,7 @@ const gatherMs = 100
 
 /** Sends until the input's end or the signal. Resolves with the number of records that are acknowledged. */
 export async function replay(options: ReplayOptions): Promise<number> {
-  const { input, settings, progress, clock, signal, onSent } = options
+  const { input, settings, progress, clock, signal, onSent, already = new Set<string>() } = options
   const due = dueBy(options)
   let sent = options.from
   while (sent < input.length && !signal.aborted) {
@@ -74,7 +80,8 @@ export async function replay(options: ReplayOptions): Promise<number> {
       await clock.sleep(gatherMs, signal)
       continue
     }
-    if (!(await putAll(options, input.slice(sent, end)))) return sent
+    const left = input.slice(sent, end).filter(({ data }) => already.size === 0 || !already.has(payloadText(data)))
+    if (left.length > 0 && !(await putAll(options, left))) return sent
     sent = end
     await progress.save({ settings, sent, finished: false }, options)
     onSent(sent)

@@ -70,14 +70,14 @@ export function printable(bytes: Buffer): string {
 }
 
 /** The counts as an aligned table. */
-export function comparisonTable({ rows }: Comparison): readonly string[] {
+export function comparisonTable({ rows }: Comparison, other: string): readonly string[] {
   const lines = rows.map(({ label, depth, found, expected }) => [
     `  ${'  '.repeat(depth)}${label}`,
     grouped(found),
     grouped(expected),
     found === expected ? 'equal' : 'DIFFERENT',
   ])
-  return table([['', 'output streams', 'batch scan', ''], ...lines], [false, true, true, false])
+  return table([['', 'read back', other, ''], ...lines], [false, true, true, false])
 }
 
 /** One example of each reason: what the output says, and below it the record. */
@@ -106,17 +106,24 @@ export interface Figure {
   readonly goal?: number
 }
 
-/** The report's numbers; the goal of a count is what the batch scan counted. */
-export function figures(comparison: Comparison, repeats: number, session: { records: number; ms: number }): Figure[] {
+/** The report's numbers; the goal of a count is what the batch computation counted. */
+export function figures(
+  comparisons: readonly Comparison[],
+  repeats: number,
+  session: { records: number; ms: number },
+): Figure[] {
   let kind = ''
-  const counts = comparison.rows.map(({ label, depth, found, expected }) => {
-    if (depth === 0) kind = label
-    const name = depth === 0 ? label : `${kind}: ${label}`
-    return { name, value: found, unit: 'records', goal: expected }
-  })
+  const counts = comparisons.flatMap(({ rows }) =>
+    rows.map(({ label, depth, found, expected }) => {
+      if (depth === 0) kind = label
+      const name = depth === 0 ? label : `${kind}: ${label}`
+      return { name, value: found, unit: 'records', goal: expected }
+    }),
+  )
+  const differences = comparisons.reduce((sum, comparison) => sum + comparison.differences.length, 0)
   return [
     ...counts,
-    { name: 'differences', value: comparison.differences.length, unit: 'records', goal: 0 },
+    { name: 'differences', value: differences, unit: 'records', goal: 0 },
     { name: 'repeats absorbed', value: repeats, unit: 'records' },
     { name: 'processed in this run', value: session.records, unit: 'records' },
     { name: 'processing time of this run', value: Math.round(session.ms), unit: 'ms' },

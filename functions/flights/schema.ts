@@ -45,3 +45,28 @@ export interface RejectedFlight {
   readonly message: string
   readonly report: FlightReport
 }
+
+/** What counts of a clean flight for its origin. A type, not an interface: a state holds plain data. */
+export type Departure = {
+  readonly flight: string
+  /** The scheduled wall time, read as UTC. */
+  readonly scheduled: string
+  readonly delayMinutes: number
+  /** IATA codes. */
+  readonly origin: string
+  readonly destination: string
+}
+
+/** The delays of one airport in one hour, as far as its flights are known. A later revision replaces an earlier one. */
+export interface HourlyDelays {
+  readonly airport: string
+  /** When the hour begins: scheduled wall time, read as UTC. */
+  readonly hour: string
+  /** From 0. */
+  readonly revision: number
+  readonly flights: number
+  readonly meanMinutes: number
+  readonly maxMinutes: number
+  /** Nine tenths of the flights were delayed by no more: a whole minute, exact up to 250. */
+  readonly p90Minutes: number
+}

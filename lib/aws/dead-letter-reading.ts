@@ -7,7 +7,7 @@ export interface UnreadableEntry {
   readonly problem: string
 }
 
-const phases = ['decode', 'validate', 'event-time', 'step', 'sink']
+const phases = ['decode', 'validate', 'event-time', 'step', 'sink', 'timer']
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isTextOrNull = (value: unknown): boolean => value === null || isText(value)
@@ -22,6 +22,27 @@ function isReason(value: unknown): boolean {
   return [code, name, message].every(isText) && phases.includes(String(phase)) && Number.isInteger(attempts)
 }
 
+const isTimeOrNull = (value: unknown): boolean => value === null || Number.isFinite(value)
+
+function isKeyed(value: unknown): boolean {
+  const { side, slot, number, eventTimeMs, ownMarkMs } = (value ?? {}) as Record<string, unknown>
+  return (
+    isText(side) &&
+    [slot, number].every(Number.isSafeInteger) &&
+    Number.isFinite(eventTimeMs) &&
+    isTimeOrNull(ownMarkMs)
+  )
+}
+
+/** What only stages with progress, or with state, say. */
+function isOfProgress({ keyed, ownMarkMs, applied }: Readonly<Record<string, unknown>>): boolean {
+  return (
+    (keyed === undefined || isKeyed(keyed)) &&
+    (ownMarkMs === undefined || isTimeOrNull(ownMarkMs)) &&
+    (applied === undefined || applied === true)
+  )
+}
+
 function isEntry(value: Readonly<Record<string, unknown>>): boolean {
   const { id, topology, stage, source, partition, position, subPosition, arrivalTimeMs, failedAtMs } = value
   const { key, payload, headers, reason } = value
@@ -33,7 +54,8 @@ function isEntry(value: Readonly<Record<string, unknown>>): boolean {
     [key, payload].every(isTextOrNull) &&
     Array.isArray(headers) &&
     headers.every(isHeader) &&
-    isReason(reason)
+    isReason(reason) &&
+    isOfProgress(value)
   )
 }
 

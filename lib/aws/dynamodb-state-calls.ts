@@ -4,6 +4,7 @@
  * 1. A read that failed for something that passes by itself is tried again, until the signal aborts.
  * 2. A write is tried again only where it certainly had no effect: a throttle, a conflict with a transaction, a connection
  *    that was never made. Any other failure may hide a write that took place, so the call rejects and the caller reads again.
+ *    Only where a second time changes nothing is a write tried again like a read.
  * 3. After an abort nothing is sent. What is in flight then is awaited, never cut off.
  * 4. A failure that needs a person (a missing table, a permission) is retryable and says what to do: the records stay
  *    where they are until somebody has done it.
@@ -66,6 +67,11 @@ export class StateCalls {
   /** Rejects with the SDK's own error where a condition failed. */
   write<Answer extends Consuming>(call: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
     return this.#attempt('write', call, hadNoEffect, signal)
+  }
+
+  /** A write that may take place twice. */
+  writeAgain<Answer extends Consuming>(call: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+    return this.#attempt('write', call, (error) => hadNoEffect(error) || passesByItself(error), signal)
   }
 
   /** Waits before attempt number `attempt` + 1; the signal cuts it short. */

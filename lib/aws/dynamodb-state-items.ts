@@ -7,8 +7,8 @@
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb'
 import { RetryableError } from '../core/errors.ts'
-import type { TableKey } from '../state/key-encoding.ts'
-import type { EntryItem, KeyItem, StateValue, StoredProgress } from '../state/state-store.ts'
+import { dueOfSortKey, type TableKey } from '../state/key-encoding.ts'
+import type { DueEntry, EntryItem, KeyItem, StateValue, StoredProgress } from '../state/state-store.ts'
 
 /** An item of the table as the SDK reads and writes it. */
 export type TableItem = Record<string, AttributeValue>
@@ -23,66 +23,98 @@ export function keyAttributes({ pk, sk }: TableKey): TableItem {
   return { pk: { S: pk }, sk: { S: sk } }
 }
 
-function ownAttributes(key: TableKey, expiresAtSeconds?: number): TableItem {
+function commonAttributes(key: TableKey, expiresAtSeconds?: number, own?: StateValue): TableItem {
   return {
     ...keyAttributes(key),
     format: { N: String(format) },
     ...(key.pkText === undefined ? {} : { pkText: { S: key.pkText } }),
     ...(key.skText === undefined ? {} : { skText: { S: key.skText } }),
     ...(expiresAtSeconds === undefined ? {} : { [ttlAttribute]: { N: String(expiresAtSeconds) } }),
+    ...(own === undefined ? {} : { own: writeValue(own) }),
   }
 }
 
-export function writeKeyItem(key: TableKey, { position, states, expiresAtSeconds }: KeyItem): TableItem {
-  return { ...ownAttributes(key, expiresAtSeconds), position: { N: String(position) }, states: writeMap(states) }
+export function writeKeyItem(key: TableKey, { position, states, expiresAtSeconds, own }: KeyItem): TableItem {
+  return {
+    ...commonAttributes(key, expiresAtSeconds, own),
+    position: { N: String(position) },
+    states: writeMap(states),
+  }
 }
 
 export function readKeyItem(key: TableKey, item: TableItem): KeyItem {
-  checkOwn(key, item)
+  checkWritten(key, item)
   const states = item.states === undefined ? undefined : readValue(item.states)
   if (typeof states !== 'object') throw foreign(item)
   return {
     position: numberOf(item, 'position'),
     states: states as KeyItem['states'],
     expiresAtSeconds: item[ttlAttribute] === undefined ? undefined : numberOf(item, ttlAttribute),
+    ...(item.own === undefined ? {} : { own: readValue(item.own) }),
   }
 }
 
-export function writeEntryItem(key: TableKey, { position, value, expiresAtSeconds }: EntryItem): TableItem {
+export function writeEntryItem(key: TableKey, { position, value, expiresAtSeconds, own }: EntryItem): TableItem {
   return {
-    ...ownAttributes(key, expiresAtSeconds),
+    ...commonAttributes(key, expiresAtSeconds, own),
     position: { N: String(position) },
     ...(value === undefined ? {} : { value: writeValue(value) }),
   }
 }
 
 export function readEntryItem(key: TableKey, item: TableItem): EntryItem {
-  checkOwn(key, item)
+  checkWritten(key, item)
   return {
     position: numberOf(item, 'position'),
     value: item.value === undefined ? undefined : readValue(item.value),
     expiresAtSeconds: item[ttlAttribute] === undefined ? undefined : numberOf(item, ttlAttribute),
+    ...(item.own === undefined ? {} : { own: readValue(item.own) }),
   }
 }
 
 export function writeProgressItem(key: TableKey, { version, value }: StoredProgress): TableItem {
-  return { ...ownAttributes(key), version: { N: String(version) }, value: writeValue(value) }
+  return { ...commonAttributes(key), version: { N: String(version) }, value: writeValue(value) }
 }
 
 export function readProgressItem(key: TableKey, item: TableItem): StoredProgress {
-  checkOwn(key, item)
+  checkWritten(key, item)
   if (item.value === undefined) throw foreign(item)
   return { version: numberOf(item, 'version'), value: readValue(item.value) }
 }
 
-function checkOwn({ pkText, skText }: TableKey, item: TableItem): void {
+export function writeManifestItem(key: TableKey, value: StateValue): TableItem {
+  return { ...commonAttributes(key), value: writeValue(value) }
+}
+
+export function readManifestItem(key: TableKey, item: TableItem): StateValue {
+  checkWritten(key, item)
+  if (item.value === undefined) throw foreign(item)
+  return readValue(item.value)
+}
+
+/** All that it says stands in its key. */
+export function writeDueItem(key: TableKey): TableItem {
+  return commonAttributes(key)
+}
+
+export function readDueItem(item: TableItem): Pick<DueEntry, 'timeMs' | 'key'> {
+  checkFormat(item)
+  const due = dueOfSortKey(item.skText?.S ?? item.sk?.S ?? '')
+  if (due === undefined) throw foreign(item)
+  return due
+}
+
+function checkFormat(item: TableItem): void {
   const found = numberOf(item, 'format')
-  if (found > format) {
-    throw new RetryableError(
-      `the item ${nameOf(item)} has the format ${found}, and this release of Millrace reads up to ${format}: deploy the release that wrote it, or a later one`,
-      { code: 'newer-format' },
-    )
-  }
+  if (found <= format) return
+  throw new RetryableError(
+    `the item ${nameOf(item)} has the format ${found}, and this release of Millrace reads up to ${format}: deploy the release that wrote it, or a later one`,
+    { code: 'newer-format' },
+  )
+}
+
+function checkWritten({ pkText, skText }: TableKey, item: TableItem): void {
+  checkFormat(item)
   if (item.pkText?.S !== pkText || item.skText?.S !== skText) {
     throw new RetryableError(
       `the item ${nameOf(item)} belongs to another key whose shortened name is the same: the table was written by something else than Millrace`,

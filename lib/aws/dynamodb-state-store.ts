@@ -11,6 +11,8 @@
 import {
   BatchGetItemCommand,
   type BatchGetItemCommandOutput,
+  type BatchWriteItemCommand,
+  type BatchWriteItemCommandOutput,
   GetItemCommand,
   type GetItemCommandOutput,
   PutItemCommand,
@@ -21,10 +23,20 @@ import {
   TransactWriteItemsCommand,
   type TransactWriteItemsCommandOutput,
 } from '@aws-sdk/client-dynamodb'
-import { checkedCommit, checkedProgress, type StateLimits } from '../state/commit-rules.ts'
-import { compareUtf8, entryKey, entryPrefix, keyItemKey, progressKey, type TableKey } from '../state/key-encoding.ts'
+import { checkedCommit, checkedManifest, checkedProgress, type StateLimits } from '../state/commit-rules.ts'
+import {
+  compareUtf8,
+  entryKey,
+  entryPrefix,
+  keyItemKey,
+  manifestKey,
+  progressKey,
+  type TableKey,
+} from '../state/key-encoding.ts'
 import type {
   CommitOutcome,
+  DueEntry,
+  DuePage,
   EntryItem,
   EntryName,
   KeyCommit,
@@ -32,16 +44,21 @@ import type {
   StateStore,
   StateValue,
   StoredProgress,
+  TimerDomain,
 } from '../state/state-store.ts'
+import { inBatches } from './dynamodb-state-batches.ts'
 import { isFailedCondition, type StateCallPorts, StateCalls } from './dynamodb-state-calls.ts'
+import { DueTable } from './dynamodb-state-due.ts'
 import {
   keyAttributes,
   readEntryItem,
   readKeyItem,
+  readManifestItem,
   readProgressItem,
   type TableItem,
   writeEntryItem,
   writeKeyItem,
+  writeManifestItem,
   writeProgressItem,
 } from './dynamodb-state-items.ts'
 
@@ -49,6 +66,7 @@ import {
 export interface DynamoDBStatePort {
   send(command: GetItemCommand): Promise<GetItemCommandOutput>
   send(command: BatchGetItemCommand): Promise<BatchGetItemCommandOutput>
+  send(command: BatchWriteItemCommand): Promise<BatchWriteItemCommandOutput>
   send(command: QueryCommand): Promise<QueryCommandOutput>
   send(command: PutItemCommand): Promise<PutItemCommandOutput>
   send(command: TransactWriteItemsCommand): Promise<TransactWriteItemsCommandOutput>
@@ -59,6 +77,8 @@ export interface DynamoDBStateStoreOptions extends StateLimits, StateCallPorts {
   readonly client: DynamoDBStatePort
   /** Batched reads in flight at a time for one call, 1 to 50. @default 8 */
   readonly parallelReads?: number
+  /** Batched writes of due entries in flight at a time for one call, 1 to 50. @default 8 */
+  readonly parallelWrites?: number
 }
 
 /** @see https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html */
@@ -90,18 +110,19 @@ const placeOf = (pk: string, sk: string): string => `${pk.length}:${pk}${sk}`
 export class DynamoDBStateStore implements StateStore {
   readonly #options: DynamoDBStateStoreOptions
   readonly #calls: StateCalls
+  readonly #due: DueTable
 
   constructor(options: DynamoDBStateStoreOptions) {
     this.#options = options
     this.#calls = new StateCalls(options)
+    const { client, tableName, parallelWrites = 8 } = options
+    this.#due = new DueTable({ client, tableName, calls: this.#calls, parallelWrites })
   }
 
   async readProgress(partition: string, signal: AbortSignal): Promise<StoredProgress | undefined> {
-    const { client, tableName } = this.#options
     const key = progressKey(partition)
-    const input = { TableName: tableName, Key: keyAttributes(key), ConsistentRead: true, ...this.#calls.capacityWanted }
-    const { Item } = await this.#calls.read(() => client.send(new GetItemCommand(input)), signal)
-    return Item && readProgressItem(key, Item)
+    const item = await this.#get(key, signal)
+    return item && readProgressItem(key, item)
   }
 
   async writeProgress(
@@ -167,12 +188,48 @@ export class DynamoDBStateStore implements StateStore {
     const tableKey = keyItemKey(key)
     const condition = readPosition === undefined ? conditions.absent() : conditions.stillAt('position', readPosition)
     const put = { Item: writeKeyItem(tableKey, item), ...condition }
-    const others = entries.map(({ state, entry, value, expiresAtSeconds }) =>
-      writeEntryItem(entryKey({ key, state, entry }), { position: item.position, value, expiresAtSeconds }),
+    const others = entries.map(({ state, entry, ...written }) =>
+      writeEntryItem(entryKey({ key, state, entry }), { position: item.position, ...written }),
     )
     const failed = await (others.length === 0 ? this.#put(put, signal) : this.#transact(put, others, signal))
     if (failed === undefined) return { status: 'committed' }
     return { status: 'conflict', found: failed.found && readKeyItem(tableKey, failed.found) }
+  }
+
+  async readManifest(signal: AbortSignal): Promise<StateValue | undefined> {
+    const item = await this.#get(manifestKey(), signal)
+    return item && readManifestItem(manifestKey(), item)
+  }
+
+  async writeManifest(value: StateValue, signal: AbortSignal): Promise<boolean> {
+    const item = writeManifestItem(manifestKey(), checkedManifest(value, this.#options))
+    const failed = await this.#put({ Item: item, ...conditions.absent() }, signal)
+    return failed === undefined
+  }
+
+  putDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
+    return this.#due.put(entries, signal)
+  }
+
+  readDue(
+    slot: number,
+    domain: TimerDomain,
+    untilMs: number,
+    options: { readonly limit: number; readonly after?: DueEntry | undefined },
+    signal: AbortSignal,
+  ): Promise<DuePage> {
+    return this.#due.read({ slot, domain, untilMs, ...options }, signal)
+  }
+
+  deleteDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
+    return this.#due.delete(entries, signal)
+  }
+
+  async #get(key: TableKey, signal: AbortSignal): Promise<TableItem | undefined> {
+    const { client, tableName } = this.#options
+    const input = { TableName: tableName, Key: keyAttributes(key), ConsistentRead: true, ...this.#calls.capacityWanted }
+    const { Item } = await this.#calls.read(() => client.send(new GetItemCommand(input)), signal)
+    return Item
   }
 
   /** Undefined where the condition held, else the item that is there. */
@@ -211,23 +268,13 @@ export class DynamoDBStateStore implements StateStore {
     }
   }
 
-  /** The items that are there, by place, in batched reads of which a few are in flight at a time. */
+  /** The items that are there, by place. */
   async #readItems(keys: readonly TableKey[], signal: AbortSignal): Promise<ReadonlyMap<string, TableItem>> {
     const found = new Map<string, TableItem>()
     const distinct = [...new Map(keys.map((key) => [placeOf(key.pk, key.sk), keyAttributes(key)])).values()]
-    let next = 0
-    let failure: unknown
-    const readOn = async (): Promise<void> => {
-      while (next < distinct.length && failure === undefined) {
-        const batch = distinct.slice(next, next + mostKeysPerRead)
-        next += mostKeysPerRead
-        await this.#readBatch(batch, found, signal).catch((error: unknown) => {
-          failure ??= error
-        })
-      }
-    }
-    await Promise.all(Array.from({ length: this.#options.parallelReads ?? 8 }, readOn))
-    if (failure !== undefined) throw failure
+    await inBatches(distinct, mostKeysPerRead, this.#options.parallelReads ?? 8, (batch) =>
+      this.#readBatch(batch, found, signal),
+    )
     return found
   }
 

@@ -23,6 +23,7 @@ import { delivered, type Output, type Sink } from '../runtime/sink.ts'
 import { attributeBytes, attributeValue, checkAttributeName, isPlainObject } from './attribute-values.ts'
 import { errorOf } from './aws-failure.ts'
 import { type Answer, type DeliveryPorts, type Destination, deliverInOrder } from './ordered-delivery.ts'
+import { sortableDigits } from './sortable-position.ts'
 
 /** What is needed of a `DynamoDBClient`. */
 export interface DynamoDBPort {
@@ -65,12 +66,6 @@ const partitionKeyLimitBytes = 2_048
 const sortKeyLimitBytes = 1_024
 const keyTypeNames: Readonly<Record<KeyType, string>> = { S: 'text', N: 'a number', B: 'bytes' }
 
-/** Decimal text, made to sort as its number does: numbers of up to 56 digits are beyond what DynamoDB's N holds. */
-function sortable(digits: string): string {
-  const canonical = digits.replace(/^0+(?=\d)/, '')
-  return `${String(canonical.length).padStart(3, '0')}:${canonical}`
-}
-
 /**
  * The output's place in its upstream partition, as text that sorts by (position, sub-position, index).
  *
@@ -78,7 +73,7 @@ function sortable(digits: string): string {
  * positionText(record, 0) // '002:15/001:0/001:0'
  */
 export function positionText(record: RecordInfo, index: number): string {
-  return `${sortable(record.position)}/${sortable(String(record.subPosition))}/${sortable(String(index))}`
+  return `${sortableDigits(record.position)}/${sortableDigits(String(record.subPosition))}/${sortableDigits(String(index))}`
 }
 
 function rowOf(value: unknown): Readonly<Record<string, unknown>> {

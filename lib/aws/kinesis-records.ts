@@ -11,7 +11,7 @@
  */
 import { describeError } from '../core/errors.ts'
 import { type RecordFields, SourceRecord } from '../core/record.ts'
-import type { RecordList } from '../runtime/batch-run.ts'
+import type { RecordList } from '../runtime/batch.ts'
 import { EventError } from './event-error.ts'
 import { deaggregate, isAggregate, mayBeAggregate } from './kpl-aggregate.ts'
 

@@ -4,24 +4,27 @@
  * Each adapter is imported only where it is bound. The constructs replace the switch of an adapter that is not by
  * `"false"` when they bundle, so the bundler drops the import and with it the adapter's SDK client.
  */
-import { ConfigurationError, describeError } from '../core/errors.ts'
+import { ConfigurationError } from '../core/errors.ts'
 import type { Plan } from '../plan/plan.ts'
-import {
-  bindingsVariable,
-  type DeadLetterBinding,
-  type SinkBinding,
-  type StageBindings,
-  type StreamPlace,
+import type {
+  DeadLetterBinding,
+  FeedBinding,
+  SinkBinding,
+  SourceBinding,
+  StageBindings,
+  StateBinding,
+  StreamPlace,
 } from '../plan/stage-bindings.ts'
 import type { DeadLetter } from '../runtime/dead-letter.ts'
-import type { EventSource, HandlerPorts } from '../runtime/ports.ts'
+import type { EventSource, FramePublisher, HandlerPorts } from '../runtime/ports.ts'
+import type { PartitionLineage } from '../runtime/progress/lineage.ts'
 import type { Sink } from '../runtime/sink.ts'
+import type { StateStore } from '../state/state-store.ts'
 import type { DeadLetterOffload } from './dead-letter-offload.ts'
+import { type Environment, endpointOf, parseBindings } from './function-environment.ts'
 import { lambdaLogger, lambdaMetrics } from './observability.ts'
 import type { DeliveryPorts } from './ordered-delivery.ts'
 import { systemClock } from './system-clock.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * Reads the bindings and opens what they name. Rejects with a {@link ConfigurationError} where the variable is missing,
@@ -38,6 +41,7 @@ export async function openPorts(planned: Plan, environment: Environment): Promis
     if (binding.kind !== 'custom') sinks.set(binding.name, await openSink(binding, delivery, environment))
   }
   return {
+    ...(await openStagePorts(bindings, delivery, environment)),
     clock: systemClock,
     logger,
     metrics,
@@ -49,31 +53,11 @@ export async function openPorts(planned: Plan, environment: Environment): Promis
 }
 
 function readBindings(planned: Plan, environment: Environment): StageBindings {
-  const text = environment[bindingsVariable]
-  if (text === undefined || text === '') {
-    throw new ConfigurationError(
-      `the environment variable ${bindingsVariable} is missing: deploy the handler of topology "${planned.topology}" with StreamApplication, or give streamHandler its ports (in tests, memoryPorts()).`,
-    )
-  }
-  let bindings: StageBindings
-  try {
-    bindings = JSON.parse(text)
-  } catch (error) {
-    throw new ConfigurationError(
-      `the environment variable ${bindingsVariable} is not JSON (${describeError(error).name}): it is written by StreamApplication and not to be edited.`,
-    )
-  }
-  if (bindings.formatVersion !== 1) {
-    throw new ConfigurationError(
-      `the environment variable ${bindingsVariable} has format version ${bindings.formatVersion}, and this release of Millrace reads 1: deploy handler and stack with the same release.`,
-    )
-  }
-  if (bindings.topology !== planned.topology) {
-    throw new ConfigurationError(
-      `the function is bound for topology "${bindings.topology}", but its handler runs "${planned.topology}": check the \`entry\` of its StreamApplication.`,
-    )
-  }
-  return bindings
+  const bindings = parseBindings(planned, environment)
+  if (!('announces' in bindings)) return bindings
+  throw new ConfigurationError(
+    `the function announces for topology "${planned.topology}" and runs no stage: remove its event source mapping.`,
+  )
 }
 
 function sourceOf(bindings: StageBindings, eventSource: EventSource): string | undefined {
@@ -82,12 +66,6 @@ function sourceOf(bindings: StageBindings, eventSource: EventSource): string | u
       ? eventSource.kind === 'kinesis' && source.streamArn === eventSource.arn
       : eventSource.kind === 'kafka' && source.topic === eventSource.topic && source.clusterArn === eventSource.arn,
   )?.name
-}
-
-/** Where the clients of a service go: the SDK's own variables, so that emulators are set as for any other program. */
-const endpointOf = (service: string, environment: Environment) => {
-  const endpoint = environment[`AWS_ENDPOINT_URL_${service}`] ?? environment.AWS_ENDPOINT_URL
-  return endpoint === undefined ? {} : { endpoint }
 }
 
 function notBundled(what: string): never {
@@ -118,6 +96,80 @@ async function openSink(
     return dynamodbTableSink({ ...binding, client, ...delivery }) as Sink
   }
 }
+
+/** What a keyed or feeding stage needs beside its sinks. Ports that nothing is bound to are left out. */
+async function openStagePorts(
+  bindings: StageBindings,
+  delivery: DeliveryPorts,
+  environment: Environment,
+): Promise<Pick<HandlerPorts, 'state' | 'frames' | 'lineage'>> {
+  const { state, feeds = [], sources } = bindings
+  const publishers = new Map<string, FramePublisher>()
+  for (const feed of feeds) publishers.set(feed.stage, await openFrames(feed, delivery, environment))
+  const frames = { frames: (stage: string) => publishers.get(stage) }
+  if (state === undefined) return frames
+  const stores = new Map<string, StateStore>()
+  const lineages = new Map<string, PartitionLineage>()
+  for (const source of sources) {
+    stores.set(source.name, await openState(source.name, state, environment))
+    lineages.set(source.name, await openLineage(source, environment))
+  }
+  // Marks are told to every open shard of the stages below.
+  for (const feed of feeds) lineages.set(feed.stage, await openShards(placeOf(feed), environment))
+  return { ...frames, state: (stage) => stores.get(stage), lineage: (stage) => lineages.get(stage) }
+}
+
+async function openState(stage: string, { tableName }: StateBinding, environment: Environment): Promise<StateStore> {
+  if (process.env.MILLRACE_ADAPTER_STATE_DYNAMODB === 'false') notBundled('state in DynamoDB')
+  else {
+    const [{ DynamoDBStateStore }, { createDynamoDBClient }] = await Promise.all([
+      import('./dynamodb-state-store.ts'),
+      import('./dynamodb-client.ts'),
+    ])
+    const client = createDynamoDBClient(endpointOf('DYNAMODB', environment))
+    return new DynamoDBStateStore({ client, tableName, stage, clock: systemClock })
+  }
+}
+
+async function openFrames(
+  feed: FeedBinding,
+  delivery: DeliveryPorts,
+  environment: Environment,
+): Promise<FramePublisher> {
+  if (process.env.MILLRACE_ADAPTER_FRAMES_KINESIS === 'false') notBundled('streams of keyed stages on Kinesis')
+  else {
+    const [{ kinesisFramePublisher }, client] = await Promise.all([
+      import('./frame-publisher-kinesis.ts'),
+      kinesisClient(environment),
+    ])
+    return kinesisFramePublisher({ client, ...placeOf(feed), slots: feed.slots, ...delivery })
+  }
+}
+
+async function openLineage(source: SourceBinding, environment: Environment): Promise<PartitionLineage> {
+  return source.kind === 'kafka' ? kafkaLineage : openShards({ streamArn: source.streamArn }, environment)
+}
+
+async function openShards(place: StreamPlace, environment: Environment): Promise<PartitionLineage> {
+  if (process.env.MILLRACE_ADAPTER_LINEAGE_KINESIS === 'false') notBundled('the shards of Kinesis streams')
+  else {
+    const [{ kinesisLineage }, client] = await Promise.all([import('./kinesis-lineage.ts'), kinesisClient(environment)])
+    return kinesisLineage({ client, ...place, clock: systemClock })
+  }
+}
+
+/** Partitions of a Kafka topic are never split, merged or closed. Which there are and how far they go cannot be said here. */
+const kafkaLineage: PartitionLineage = {
+  list: () => notListed(),
+  isCaughtUp: () => notListed(),
+  describe: async () => ({ parents: [], startHash: '0', endHash: '0' }),
+  isDrained: async () => false,
+}
+
+const notListed = (): Promise<never> =>
+  Promise.reject(
+    new ConfigurationError('the partitions of a Kafka topic cannot be listed: event time needs a Kinesis stream.'),
+  )
 
 const placeOf = (place: StreamPlace): StreamPlace =>
   'streamArn' in place ? { streamArn: place.streamArn } : { streamName: place.streamName }

@@ -1,6 +1,6 @@
 /**
  * The Lambda handler of a topology: finds the stage by the event source, runs the batch, answers in the event source's
- * own words.
+ * own words. A stage is found by its source or, where it is keyed, by its own stream.
  *
  * Invariants (cited by test/aws/stream-handler.test.ts)
  * 1. The answer is exactly `{ batchItemFailures: [...] }`. Lambda takes any other shape for success, so there is none.
@@ -8,14 +8,21 @@
  * 3. Kafka: per partition, the first offset that is not done and every later one of the batch, because AWS does not say
  *    that it retries what lies behind a reported offset.
  * 4. What cannot be told by record (an unknown event source, a table that cannot be loaded) rejects: the batch comes again.
- * 5. Nothing of an invocation outlives it but the ports, the linked steps and the tables.
+ * 5. Only an event of a redrive says that it is one, in a field that no event source mapping sends. A stage with progress, which
+ *    is past the record, then steps it beside its log; a keyed stage refuses it.
+ * 6. The event of an announcer's rule runs one round of it and no stage; that too is only what no event source mapping sends.
+ * 7. Nothing of an invocation outlives it but the ports, the linked steps and the tables.
  */
 import type { Context } from 'aws-lambda'
 import { ConfigurationError } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
-import { type Plan, plan, stageNamed } from '../plan/plan.ts'
-import type { BatchResult, PartitionBatch } from '../runtime/batch-run.ts'
+import { type Plan, plan, type StagePlan, stageNamed } from '../plan/plan.ts'
+import { announceEvent } from '../plan/stage-bindings.ts'
+import type { AnnouncerPorts } from '../runtime/announcer/knowledge.ts'
+import type { BatchResult, PartitionBatch } from '../runtime/batch.ts'
+import type { Redrive } from '../runtime/dead-letter.ts'
 import type { EventSource, HandlerPorts } from '../runtime/ports.ts'
+import type { Runner } from '../runtime/runner.ts'
 import type { Sink } from '../runtime/sink.ts'
 import { checkOptions, type RunnerOptions, StageRunner } from '../runtime/stage-runner.ts'
 import type { SinkHandle } from '../topology/handles.ts'
@@ -82,7 +89,7 @@ export function streamHandler(topology: Topology, options: StreamHandlerOptions 
   const planned = plan(topology)
   const stages = new Stages(planned, options)
   return async (event, context) => {
-    const invocation = event as Partial<KinesisEvent & KafkaEvent> | null | undefined
+    const invocation = event as Partial<KinesisEvent & KafkaEvent & RedriveMark> | null | undefined
     const other = otherService(invocation?.Records)
     if (other) {
       throw new EventError(
@@ -90,13 +97,40 @@ export function streamHandler(topology: Topology, options: StreamHandlerOptions 
         `topology "${planned.topology}" was invoked with records of ${other}, but its sources are Kinesis streams and Kafka topics: remove that event source mapping.`,
       )
     }
-    if (Array.isArray(invocation?.Records)) return handleKinesis(invocation as KinesisEvent, context, stages)
-    if (typeof invocation?.records === 'object') return handleKafka(invocation as KafkaEvent, context, stages)
+    if (isAnnouncement(event)) {
+      await stages.announce(context)
+      return { batchItemFailures: [] }
+    }
+    if (Array.isArray(invocation?.Records))
+      return handleKinesis(invocation as KinesisEvent & RedriveMark, context, stages)
+    if (typeof invocation?.records === 'object')
+      return handleKafka(invocation as KafkaEvent & RedriveMark, context, stages)
     throw new EventError(
       'unknown-event',
       `topology "${planned.topology}" was invoked with an event that is neither of Kinesis nor of Kafka: it has ${describeKeys(event)}`,
     )
   }
+}
+
+/** What the event of a redrive has beside its records. */
+export interface RedriveMark {
+  readonly millrace?: { readonly redrive: Redrive }
+}
+
+/** Whether an event is that of the rule that invokes an application's announcer. */
+function isAnnouncement(event: unknown): boolean {
+  return Object(Object(event).millrace).announce === announceEvent.millrace.announce
+}
+
+/** What an event says of its redrive; undefined where it is of an event source mapping. */
+function redriveIn({ millrace }: RedriveMark): Redrive | undefined {
+  if (millrace === undefined) return undefined
+  const { ownMarkMs, applied } = Object(millrace.redrive)
+  if ((ownMarkMs === null || Number.isFinite(ownMarkMs)) && typeof applied === 'boolean') return { ownMarkMs, applied }
+  throw new EventError(
+    'malformed-event',
+    'the event says that it is a redrive, and not of what: redrive with the release of Millrace that the function was deployed with.',
+  )
 }
 
 /** The service whose records these are, where it says so and is not Kinesis: DynamoDB, SQS and S3 send `Records` too. */
@@ -115,8 +149,9 @@ function describeKeys(event: unknown): string {
 class Stages {
   readonly #plan: Plan
   readonly #options: StreamHandlerOptions
-  readonly #runners = new Map<string, StageRunner>()
+  readonly #runners = new Map<string, Promise<Runner>>()
   #ports: Promise<HandlerPorts> | undefined
+  #announcer: AnnouncerPorts | undefined
 
   constructor(planned: Plan, options: StreamHandlerOptions) {
     this.#plan = planned
@@ -137,6 +172,7 @@ class Stages {
 
   async #openPorts(): Promise<HandlerPorts> {
     const ports = this.#options.ports ?? (await (await import('./open-ports.ts')).openPorts(this.#plan, process.env))
+    ports.serve?.(this.#plan)
     const provided = new Map((this.#options.sinks ?? []).map(({ name, sink }) => [name, sink]))
     // Not spread: ports may be an object of a class, whose methods a spread would lose.
     const { clock, logger, metrics, deadLetters } = ports
@@ -146,16 +182,21 @@ class Stages {
       metrics,
       deadLetters,
       sink: (name) => provided.get(name) ?? ports.sink(name),
+      state: (stage) => ports.state?.(stage),
+      frames: (stage) => ports.frames?.(stage),
+      lineage: (stage) => ports.lineage?.(stage),
       sourceOf: (eventSource, declared) => ports.sourceOf(eventSource, declared),
       freezesValues: ports.freezesValues === true,
+      checksPurity: ports.checksPurity === true,
       flush: () => ports.flush(),
     }
   }
 
-  source(ports: HandlerPorts, eventSource: EventSource): string {
-    const declared = this.#plan.graph.sources.map((source) => source.name)
-    const source = ports.sourceOf(eventSource, declared)
-    if (source !== undefined) return source
+  /** The name of the stage that an event source feeds, which is that of its source or the keyed stage's own. */
+  stageOf(ports: HandlerPorts, eventSource: EventSource): string {
+    const declared = this.#plan.stages.map((stage) => stage.name)
+    const stage = ports.sourceOf(eventSource, declared)
+    if (stage !== undefined) return stage
     const { arn, topic } = eventSource
     throw new ConfigurationError(
       `the event source ${[arn, topic].filter(Boolean).join(' topic ') || '(unnamed)'} is bound to no source of topology "${this.#plan.topology}" (${declared.join(', ')}): bind it, or remove its event source mapping.`,
@@ -163,51 +204,99 @@ class Stages {
     )
   }
 
-  run(
+  async run(
     ports: HandlerPorts,
-    source: string,
+    stage: string,
     batch: readonly PartitionBatch[],
     context: Parameters<StreamHandler>[1],
+    redrive: Redrive | undefined,
   ): Promise<BatchResult> {
-    const runner =
-      this.#runners.get(source) ??
-      new StageRunner(this.#plan.topology, stageNamed(this.#plan, source), ports, this.#options)
-    this.#runners.set(source, runner)
+    if (redrive && stageNamed(this.#plan, stage).kind === 'keyed') refuseRedrive(stage)
+    const runner = await this.#runner(ports, stage)
+    const invocation = { deadlineMs: ports.clock.nowMs() + context.getRemainingTimeInMillis() }
+    const result =
+      redrive && runner.redrive ? runner.redrive(batch, redrive, invocation) : runner.run(batch, invocation)
+    return result.finally(() => ports.flush())
+  }
+
+  /** One round of the announcer. Its adapters are in a bundle only where it is bound. */
+  async announce(context: Parameters<StreamHandler>[1]): Promise<void> {
+    if (process.env.MILLRACE_ADAPTER_ANNOUNCER_KINESIS === 'false') {
+      throw new ConfigurationError(
+        `the bundle cannot announce for topology "${this.#plan.topology}": it was made for a stage; only the rule of its StreamApplication is to invoke the announcer.`,
+      )
+    } else {
+      const { announceWithin, openAnnouncerPorts } = await import('./announcer-function.ts')
+      const given = this.#options.ports && (await this.ports())
+      this.#announcer ??= given ?? openAnnouncerPorts(this.#plan, process.env)
+      await announceWithin(this.#plan, this.#announcer, context.getRemainingTimeInMillis())
+    }
+  }
+
+  #runner(ports: HandlerPorts, stage: string): Promise<Runner> {
+    const known = this.#runners.get(stage)
+    if (known) return known
+    const runner = openRunner(this.#plan.topology, stageNamed(this.#plan, stage), ports, this.#options)
+    this.#runners.set(stage, runner)
+    runner.catch(() => this.#runners.delete(stage))
     return runner
-      .run(batch, { deadlineMs: ports.clock.nowMs() + context.getRemainingTimeInMillis() })
-      .finally(() => ports.flush())
+  }
+}
+
+function refuseRedrive(stage: string): never {
+  throw new EventError(
+    'redrive-of-keyed-stage',
+    `a dead letter of the keyed stage "${stage}" was sent to its function: \`millrace dead-letters redrive\` sends it to the stage's stream`,
+  )
+}
+
+/** The runners of stages that keep progress are in a bundle only where a state table is bound, like the adapters. */
+async function openRunner(
+  topology: string,
+  stage: StagePlan,
+  ports: HandlerPorts,
+  options: RunnerOptions,
+): Promise<Runner> {
+  if (stage.kind === 'stateless') return new StageRunner(topology, stage, ports, options)
+  if (process.env.MILLRACE_ADAPTER_STATE_DYNAMODB === 'false') {
+    throw new ConfigurationError(
+      `the bundle cannot run stage "${stage.name}" of topology "${topology}", which keeps state: it was made without a state table; deploy it with StreamApplication.`,
+    )
+  } else {
+    const { createRunner } = await import('../runtime/runner.ts')
+    return createRunner(topology, stage, ports, options)
   }
 }
 
 async function handleKinesis(
-  event: KinesisEvent,
+  event: KinesisEvent & RedriveMark,
   context: Parameters<StreamHandler>[1],
   stages: Stages,
 ): Promise<StreamResponse> {
   if (event.Records.length === 0) return { batchItemFailures: [] }
   const ports = await stages.ports()
-  const source = stages.source(ports, { kind: 'kinesis', arn: event.Records[0]?.eventSourceARN })
-  const { failures } = await stages.run(ports, source, [kinesisRecords(event, source)], context)
+  const stage = stages.stageOf(ports, { kind: 'kinesis', arn: event.Records[0]?.eventSourceARN })
+  const { failures } = await stages.run(ports, stage, [kinesisRecords(event, stage)], context, redriveIn(event))
   return {
     batchItemFailures: failures.map(({ notDone }) => ({ itemIdentifier: (notDone[0] as SourceRecord).position })),
   }
 }
 
 async function handleKafka(
-  event: KafkaEvent,
+  event: KafkaEvent & RedriveMark,
   context: Parameters<StreamHandler>[1],
   stages: Stages,
 ): Promise<StreamResponse> {
   const ports = await stages.ports()
   const arn = event.eventSourceArn
-  const batches = kafkaRecords(event, (topic) => stages.source(ports, { kind: 'kafka', arn, topic }))
-  const bySource = Map.groupBy(
+  const batches = kafkaRecords(event, (topic) => stages.stageOf(ports, { kind: 'kafka', arn, topic }))
+  const byStage = Map.groupBy(
     batches.filter(({ records }) => records.length > 0),
     ({ records }) => (records[0] as { source: string }).source,
   )
   const batchItemFailures: StreamResponse['batchItemFailures'] = []
-  for (const [source, batch] of bySource) {
-    const { failures } = await stages.run(ports, source, batch, context)
+  for (const [stage, batch] of byStage) {
+    const { failures } = await stages.run(ports, stage, batch, context, redriveIn(event))
     for (const { partition, notDone } of failures) {
       for (const { position } of notDone)
         batchItemFailures.push({ itemIdentifier: { partition, offset: Number(position) } })

@@ -29,6 +29,11 @@ export interface SourceConnection {
   bindingFor(name: string): SourceBinding
   /** Makes the mapping and grants the function what it needs to read. */
   connect(scope: Construct, target: IFunction, settings: MappingSettings): EventSourceMapping
+  /**
+   * Grants the announcer what it needs to list the partitions and to see whether they hold more. Left out by a resource whose
+   * partitions cannot be listed, which then cannot feed a keyed stage.
+   */
+  grantLooking?(target: IFunction): void
 }
 
 /** A resource that a stage writes to, such as a {@link KinesisSink}. */

@@ -9,7 +9,7 @@ import { dirname, join, resolve } from 'node:path'
 import { type BundlingOptions, OutputFormat } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { ConfigurationError } from '../core/errors.ts'
 import { bundleSettings } from '../plan/bundle-settings.ts'
-import { adapterSwitches, type StageBindings } from '../plan/stage-bindings.ts'
+import { type AnnouncerBindings, adapterSwitches, type StageBindings } from '../plan/stage-bindings.ts'
 
 /** Where the code of a function is, as absolute paths. */
 export interface CodeLocation {
@@ -73,12 +73,12 @@ function esbuildNextToCdk(entry: string): string | undefined {
  * the one file, bundling nothing, so what it cannot see there passes: `export *`, CommonJS, and a file that is no
  * JavaScript yet, of which the bundler has more to say.
  */
-export function checkHandlerExport(stage: string, entry: string, handler: string): void {
+export function checkHandlerExport(whose: string, entry: string, handler: string): void {
   const exported = exportsOf(entry)
   // With a dot it names a file too, such as a wrapper in a layer.
   if (exported === undefined || exported.includes(handler) || handler.includes('.')) return
   throw new ConfigurationError(
-    `stage "${stage}" has the handler "${handler}", and ${entry} exports ${exported.length === 0 ? 'nothing' : exported.join(', ')}: export it there, or name another with \`handler\` in the settings of the stage.`,
+    `${whose} has the handler "${handler}", and ${entry} exports ${exported.length === 0 ? 'nothing' : exported.join(', ')}: export it there, or name another with \`handler\` in its settings.`,
   )
 }
 
@@ -103,8 +103,11 @@ function exportsOf(entry: string): readonly string[] | undefined {
   }
 }
 
-/** How esbuild bundles the handler of a stage with these bindings; what the user says of it wins. */
-export function bundlingFor(bindings: StageBindings, overrides: BundlingOptions = {}): BundlingOptions {
+/** How esbuild bundles the handler of a function with these bindings; what the user says of it wins. */
+export function bundlingFor(
+  bindings: StageBindings | AnnouncerBindings,
+  overrides: BundlingOptions = {},
+): BundlingOptions {
   return {
     format: OutputFormat.ESM,
     target: bundleSettings.target,

@@ -54,6 +54,10 @@ export class KinesisSource implements SourceConnection {
     return { name, kind: 'kinesis', streamArn: this.stream.streamArn }
   }
 
+  grantLooking(target: IFunction): void {
+    grantLooking(this.stream, target)
+  }
+
   connect(scope: Construct, target: IFunction, settings: MappingSettings): EventSourceMapping {
     checkPlace(target, { resource: this.stream, arn: this.stream.streamArn, actions: readActions })
     this.stream.grant(target, ...readActions)
@@ -70,6 +74,14 @@ export class KinesisSource implements SourceConnection {
         : { startingPosition: StartingPosition.TRIM_HORIZON }),
     })
   }
+}
+
+/** What it takes to list the shards of a stream and to see whether they hold more. */
+export function grantLooking(stream: IStream, target: IFunction): void {
+  const actions = ['kinesis:ListShards', 'kinesis:GetShardIterator', 'kinesis:GetRecords']
+  checkPlace(target, { resource: stream, arn: stream.streamArn, actions })
+  stream.grant(target, ...actions)
+  stream.encryptionKey?.grant(target, 'kms:Decrypt')
 }
 
 function checkedPosition(position: unknown, resource: string): 'TRIM_HORIZON' | Date {
@@ -126,7 +138,16 @@ export class KinesisSink implements SinkConnection {
 
 /** What writing to a stream takes, and no more. */
 export function grantPutRecords(stream: IStream, target: IFunction): void {
-  checkPlace(target, { resource: stream, arn: stream.streamArn, actions: ['kinesis:PutRecords'] })
-  stream.grant(target, 'kinesis:PutRecords')
+  grantWriting(stream, target, ['kinesis:PutRecords'])
+}
+
+/** What a stage takes that feeds a keyed one: it writes frames, and tells its marks to every open shard. */
+export function grantFeeding(stream: IStream, target: IFunction): void {
+  grantWriting(stream, target, ['kinesis:PutRecords', 'kinesis:ListShards'])
+}
+
+function grantWriting(stream: IStream, target: IFunction, actions: string[]): void {
+  checkPlace(target, { resource: stream, arn: stream.streamArn, actions })
+  stream.grant(target, ...actions)
   stream.encryptionKey?.grant(target, 'kms:GenerateDataKey')
 }

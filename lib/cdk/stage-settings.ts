@@ -4,6 +4,9 @@ import { Architecture } from 'aws-cdk-lib/aws-lambda'
 import type { BundlingOptions, NodejsFunctionProps } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import { ConfigurationError } from '../core/errors.ts'
+import { refuseParallelization } from '../plan/parallelization.ts'
+import type { StagePlan } from '../plan/plan.ts'
+import type { StageStreamProps, StageTableProps } from './keyed-resources.ts'
 
 /** What is left to Lambda's own construct: network, layers, concurrency and the like. */
 export type FunctionOverrides = Omit<
@@ -21,8 +24,8 @@ export interface StageProps {
   /** How long Lambda gathers records for a batch, 0 to 300 s in whole seconds. @default 1 second */
   readonly maxBatchingWindow?: Duration
   /**
-   * Batches of one shard in flight at once, 1 to 10. Above 1 order is kept per partition key only, which is why it is
-   * for stages that keep no state.
+   * Batches of one shard in flight at once, 1 to 10. Above 1 order is kept per partition key only, which is why a stage that is
+   * keyed, or feeds one, refuses it.
    * @default 1
    */
   readonly parallelizationFactor?: number
@@ -48,14 +51,29 @@ export interface StageProps {
    * @default none; tracing is off
    */
   readonly function?: FunctionOverrides
+  /**
+   * Keyed stages only: any option of the stage's stream; `shardCount` makes it provisioned. Who keeps records longer than 7 days
+   * gives `streamHandler` the same `retention`.
+   * @default on demand, 7 days of retention, encrypted with the key that AWS manages, and it stays when the stack is deleted
+   */
+  readonly stream?: StageStreamProps
+  /**
+   * Keyed stages only: any option of the state table but its keys and TTL.
+   * @default on demand, recoverable to any point in time, encrypted with the key that AWS manages, and it stays when the stack
+   * is deleted
+   */
+  readonly table?: StageTableProps
 }
 
 /** The settings of one stage, complete and within the limits of Lambda. */
-export type StageSettings = Required<Omit<StageProps, 'entry'>>
+export type StageSettings = Required<Omit<StageProps, 'entry' | 'stream' | 'table'>>
 
 /** Completes what the user said of a stage, or throws a {@link ConfigurationError} that names the stage and the limit. */
-export function settingsOf(stage: string, props: StageProps): StageSettings {
+export function settingsOf(planned: StagePlan, props: StageProps): StageSettings {
+  const stage = planned.name
   refuseTumblingWindow(stage, props)
+  refuseKeyedSettings(planned, props)
+  refuseParallelization(planned, props.parallelizationFactor ?? 1)
   return {
     memorySize: within(stage, 'memorySize', props.memorySize ?? 512, 128, 10_240),
     timeout: withinSeconds(stage, 'timeout', props.timeout ?? Duration.minutes(1), 1, 900),
@@ -83,6 +101,14 @@ function refuseTumblingWindow(stage: string, props: StageProps): void {
   if (!('tumblingWindow' in props)) return
   throw new ConfigurationError(
     `stage "${stage}" has a tumblingWindow, which is not offered: Lambda's windows follow arrival time and lose their state when the stream is resharded; leave it out.`,
+  )
+}
+
+function refuseKeyedSettings({ kind, name }: StagePlan, props: StageProps): void {
+  const setting = (['stream', 'table'] as const).find((candidate) => props[candidate] !== undefined)
+  if (kind === 'keyed' || setting === undefined) return
+  throw new ConfigurationError(
+    `stage "${name}" has the setting \`${setting}\`, but only a keyed stage has a ${setting} of its own: set it on the stage that is named after the keyBy.`,
   )
 }
 

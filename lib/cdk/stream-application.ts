@@ -1,4 +1,7 @@
-/** A topology on AWS: one function, one mapping and one log group per stage, and one place for dead letters. */
+/**
+ * A topology on AWS: one function, one mapping and one log group per stage, a stream and a table per keyed stage, and one
+ * place for dead letters.
+ */
 import { Annotations } from 'aws-cdk-lib'
 import { Construct } from 'constructs'
 import { invariant } from '../core/errors.ts'
@@ -6,6 +9,7 @@ import { type BoundName, checkBindings } from '../plan/bindings.ts'
 import { type Plan, plan, type StagePlan, stageNamed } from '../plan/plan.ts'
 import type { SinkDeclaration } from '../topology/graph.ts'
 import type { Topology } from '../topology/topology.ts'
+import { Announcer, type AnnouncerProps } from './announcer.ts'
 import type { Bound, SinkConnection, SourceConnection } from './bind.ts'
 import { DeadLetters, type DeadLetterTarget, refuseDeadLettersAsSource } from './dead-letters.ts'
 import { StageResources } from './stage.ts'
@@ -19,12 +23,16 @@ export interface StreamApplicationProps {
   readonly bind: readonly Bound[]
   /** Where records go that cannot be processed. @default DeadLetters.queue() */
   readonly deadLetters?: DeadLetters
+  /** What to tune of the announcer, which an application with keyed stages has. @default those of {@link AnnouncerProps} */
+  readonly announcer?: AnnouncerProps
   /** What to tune, by the name of the stage. @default every stage has the defaults of {@link StageProps} */
   readonly stages?: Readonly<Record<string, StageProps>>
 }
 
 /**
- * Deploys a topology. Whatever is generated can be reached: `application.stage('orders').function`.
+ * Deploys a topology. Whatever is generated can be reached: `application.stage('orders').function`, and of a keyed stage
+ * `application.stage('by-customer').stream` and `.table`. An application with keyed stages has an announcer too:
+ * `application.announcer?.function` and `.rule`.
  *
  * Construct ids follow the names of the topology, so that adding a stage replaces nothing. Throws a
  * {@link ConfigurationError} for a topology that cannot run, a name that is unbound, unknown or bound twice, records that
@@ -44,8 +52,10 @@ export class StreamApplication extends Construct {
   readonly plan: Plan
   /** Where dead letters go. */
   readonly deadLetters: DeadLetterTarget
-  /** Every stage, in the order in which its source was declared. */
+  /** Every stage, in the order of the plan: those of the sources, then the keyed ones, each after what feeds it. */
   readonly stages: readonly StageResources[]
+  /** What tells keyed stages of their upstreams, each minute; undefined where no stage is keyed. */
+  readonly announcer: Announcer | undefined
 
   constructor(scope: Construct, id: string, props: StreamApplicationProps) {
     super(scope, id)
@@ -56,26 +66,46 @@ export class StreamApplication extends Construct {
     for (const name of Object.keys(props.stages ?? {})) stageNamed(this.plan, name)
     this.deadLetters = (props.deadLetters ?? DeadLetters.queue())(this)
     refuseDeadLettersAsSource(this.deadLetters, connections.boundSources)
-    this.stages = this.plan.stages.map(
-      (stage) =>
-        new StageResources(this, {
-          topology: this.plan.topology,
-          stage,
-          entry: props.entry,
-          props: props.stages?.[stage.name] ?? {},
-          source: connections.source(stage),
-          sinks: connections.sinks(stage, this.plan),
-          deadLetters: this.deadLetters,
-        }),
-    )
+    const made = new Map<string, StageResources>()
+    const keyed = this.plan.stages.filter(({ kind }) => kind === 'keyed')
+    const others = this.plan.stages.filter(({ kind }) => kind !== 'keyed')
+    // Keyed ones first, and backwards: a stage is told of the streams and the table of those that it feeds.
+    for (const stage of [...keyed.toReversed(), ...others]) {
+      const resources = new StageResources(this, {
+        topology: this.plan.topology,
+        stage,
+        entry: props.entry,
+        props: props.stages?.[stage.name] ?? {},
+        source: connections.source(stage),
+        sinks: connections.sinks(stage, this.plan),
+        deadLetters: this.deadLetters,
+        feeds: stage.feeds.map((feed) => madeOf(made, feed.stage)),
+      })
+      made.set(stage.name, resources)
+    }
+    this.stages = this.plan.stages.map((stage) => madeOf(made, stage.name))
+    this.announcer = this.#announcerOf(props, connections)
+  }
+
+  #announcerOf(props: StreamApplicationProps, connections: Connections): Announcer | undefined {
+    if (!this.plan.stages.some(({ kind }) => kind === 'keyed')) return undefined
+    const stages = this.plan.stages
+      .filter(({ kind }) => kind !== 'stateless')
+      .map((stage) => ({ stage, source: connections.source(stage), resources: this.stage(stage.name) }))
+    return new Announcer(this, { plan: this.plan, stages, entry: props.entry, props: props.announcer ?? {} })
   }
 
   /** The resources of a stage. Throws a {@link ConfigurationError} that names the stages where there is none of that name. */
   stage(name: string): StageResources {
-    const stage = this.stages.find((candidate) => candidate.name === stageNamed(this.plan, name).name)
-    invariant(stage, `stage "${name}" is planned but was not made`)
-    return stage
+    const { name: planned } = stageNamed(this.plan, name)
+    return madeOf(new Map(this.stages.map((stage) => [stage.name, stage])), planned)
   }
+}
+
+function madeOf(made: ReadonlyMap<string, StageResources>, name: string): StageResources {
+  const stage = made.get(name)
+  invariant(stage, `stage "${name}" is planned but was not made`)
+  return stage
 }
 
 /** The bindings of an application, apart by kind. */
@@ -101,10 +131,9 @@ class Connections {
     this.boundSinks = sinks
   }
 
-  source(stage: StagePlan): SourceConnection {
-    const source = this.#sources.get(stage.source.name)
-    invariant(source, `source "${stage.source.name}" was not checked to be bound`)
-    return source
+  /** What the stage's source is bound to; a keyed stage has none. */
+  source(stage: StagePlan): SourceConnection | undefined {
+    return this.#sources.get(stage.name)
   }
 
   sinks(stage: StagePlan, { graph }: Plan): ReadonlyMap<SinkDeclaration, SinkConnection> {

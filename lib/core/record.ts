@@ -130,6 +130,7 @@ export class SourceRecord implements RecordInfo {
     const { payload } = this.fields
     if (payload === null) return null
     if (typeof payload === 'string') return Buffer.from(payload, 'base64')
+    if (Buffer.isBuffer(payload)) return payload
     return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   }
 

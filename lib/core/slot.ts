@@ -66,3 +66,25 @@ export function slotsIn(startHash: string, endHash: string, slots: number = defa
   const last = Number(BigInt(endHash) / size)
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i)
 }
+
+/** How many keys a {@link SlotMemo} remembers before it begins anew. */
+const mostRemembered = 10_000
+
+/** {@link slotOf} for keys that come again and again: most streams have few hot ones. */
+export class SlotMemo {
+  readonly #slots: number
+  readonly #known = new Map<string, number>()
+
+  constructor(slots: number) {
+    this.#slots = slots
+  }
+
+  of(key: string): number {
+    const known = this.#known.get(key)
+    if (known !== undefined) return known
+    const slot = slotOf(key, this.#slots)
+    if (this.#known.size >= mostRemembered) this.#known.clear()
+    this.#known.set(key, slot)
+    return slot
+  }
+}

@@ -3,20 +3,21 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
-import { systemClock } from '../aws/system-clock.ts'
 import type { InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
 import { type Plan, stageNamed } from '../plan/plan.ts'
 import type { SourceBinding } from '../plan/stage-bindings.ts'
 import { Closing } from './closing.ts'
+import type { KeyedStreams } from './dead-letter-frame.ts'
 import { misfit, type OriginalRecord, redriveEvent, type SourceBytes } from './dead-letter-record.ts'
 import type { RedriveFunction } from './dead-letter-redrive.ts'
+import { kinesisStageStreams, type StageStream } from './dead-letter-streams.ts'
 import { bundleHandler } from './handler-bundle.ts'
 import { lookUpRecord } from './kinesis-record-lookup.ts'
-import { deadLetterOutput } from './local-application.ts'
 import type { LocalEndpoints } from './local-endpoints.ts'
-import { bindingsOf, environmentOf } from './local-stage.ts'
-import { ensureStream, type LocalStream } from './local-streams.ts'
-import { ensureTables, type LocalTable, localDynamoDBClient, type SinkTables } from './local-tables.ts'
+import { bindingsOf, ensureResources, type LocalResources } from './local-resources.ts'
+import { environmentOf } from './local-stage.ts'
+import type { LocalStream } from './local-streams.ts'
+import type { SinkTables } from './local-tables.ts'
 import { startWorkerPool, type WorkerPool } from './workers/index.ts'
 
 export interface LocalFunctionOptions {
@@ -40,28 +41,18 @@ const timeoutMs = 60_000
 /** A function of a local run that takes records outside of its event source mapping. */
 export class LocalFunction implements RedriveFunction {
   readonly #options: LocalFunctionOptions
-  readonly #streams = new Map<string, LocalStream>()
-  readonly #tables = new Map<string, LocalTable>()
+  readonly #resources: LocalResources
   readonly #pools = new Map<string, Promise<WorkerPool>>()
   readonly #closing = new Closing()
 
-  private constructor(options: LocalFunctionOptions) {
+  private constructor(options: LocalFunctionOptions, resources: LocalResources) {
     this.#options = options
+    this.#resources = resources
   }
 
   /** Finds the streams and tables of the run, or makes those that it lacks. The stages are bundled when they are first invoked. */
   static async start(options: LocalFunctionOptions): Promise<LocalFunction> {
-    const { planned, client, deadLetterStream, endpoints, tables } = options
-    const { sources, sinks } = planned.graph
-    const own = new LocalFunction(options)
-    const dynamodb = localDynamoDBClient(endpoints.dynamodb)
-    own.#closing.defer(() => dynamodb.destroy())
-    for (const [name, table] of await ensureTables(planned, dynamodb, systemClock, tables)) own.#tables.set(name, table)
-    for (const { name } of [...sources, ...sinks]) {
-      if (!own.#tables.has(name)) own.#streams.set(name, await ensureStream(client, systemClock, name, 1))
-    }
-    own.#streams.set(deadLetterOutput, await ensureStream(client, systemClock, deadLetterStream, 1))
-    return own
+    return new LocalFunction(options, await ensureResources(options))
   }
 
   refusal(record: OriginalRecord): string | undefined {
@@ -82,6 +73,19 @@ export class LocalFunction implements RedriveFunction {
     return lookUpRecord(this.#options.client, { StreamName: this.#stream(entry.source).streamName }, entry)
   }
 
+  /** The streams of the run's keyed stages. */
+  keyedStreams(): KeyedStreams {
+    const { planned, client } = this.#options
+    const streams = new Map<string, StageStream>()
+    for (const stage of planned.stages) {
+      if (stage.kind !== 'keyed') continue
+      const { streamName } = this.#stream(stage.name)
+      streams.set(stage.name, { streamName, slots: stage.slots })
+    }
+    const unknown = (stage: string) => `topology "${planned.topology}" has no keyed stage "${stage}"`
+    return kinesisStageStreams({ client, streams, unknown })
+  }
+
   /** Ends the workers. */
   stop(): Promise<void> {
     return this.#closing.close()
@@ -92,7 +96,7 @@ export class LocalFunction implements RedriveFunction {
   }
 
   #stream(name: string): LocalStream {
-    return this.#streams.get(name) as LocalStream
+    return this.#resources.streams.get(name) as LocalStream
   }
 
   #poolOf(source: string): Promise<WorkerPool> {
@@ -104,7 +108,7 @@ export class LocalFunction implements RedriveFunction {
   async #startPool(source: string): Promise<WorkerPool> {
     const { planned, entry, directory, endpoints, onLine } = this.#options
     const stage = stageNamed(planned, source)
-    const bindings = bindingsOf(planned.topology, stage, this.#streams, this.#tables, this.#stream(deadLetterOutput))
+    const bindings = bindingsOf(planned, stage, this.#resources)
     // Not where a run keeps its own, whose workers may be loading it.
     const handlerFile = await bundleHandler({ entry, directory: join(directory, 'redrive', stage.name), bindings })
     const pool = await startWorkerPool({

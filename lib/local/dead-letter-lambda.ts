@@ -12,11 +12,14 @@ import {
   InvokeCommand,
   type LambdaClient,
 } from '@aws-sdk/client-lambda'
+import type { KinesisPort } from '../aws/kinesis-destination.ts'
 import { ConfigurationError, describeError } from '../core/errors.ts'
 import type { InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
 import { bindingsVariable, type SourceBinding, type StageBindings } from '../plan/stage-bindings.ts'
+import type { KeyedStreams } from './dead-letter-frame.ts'
 import { misfit, type OriginalRecord, redriveEvent } from './dead-letter-record.ts'
 import type { RedriveFunction } from './dead-letter-redrive.ts'
+import { kinesisStageStreams, type StageStream } from './dead-letter-streams.ts'
 
 /** What Lambda takes to start a function and to carry its answer, on top of the function's own time. */
 const overheadMs = 15_000
@@ -75,6 +78,15 @@ export class DeployedFunction implements RedriveFunction {
     } catch (error) {
       return { kind: 'not-run', reason: oneLine(error) }
     }
+  }
+
+  /** The streams of the keyed stages that the function feeds: dead letters of these go there, and not to it. */
+  keyedStreams(client: KinesisPort): KeyedStreams {
+    const { feeds = [] } = this.bindings
+    const streams = new Map(feeds.map(({ stage, ...stream }): [string, StageStream] => [stage, stream]))
+    const unknown = (stage: string) =>
+      `it failed in the keyed stage "${stage}", which the function ${this.#name} does not feed: name with --function one that does`
+    return kinesisStageStreams({ client, streams, unknown })
   }
 
   #binding(source: string): SourceBinding | undefined {

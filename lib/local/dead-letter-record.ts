@@ -4,13 +4,17 @@
  * Invariants:
  * 1. Source, partition, position, sub-position and arrival time are the original ones, and so is the identity of every output.
  * 2. A record of an aggregate travels alone: its neighbours are not sent.
+ * 3. The event says that it is a redrive, with the record's own mark and whether it has done to keyed state what it was to do: a
+ *    stage that keeps progress is past the record, and would take it for done.
  */
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
 import type { KafkaEvent, KafkaEventRecord } from '../aws/kafka-records.ts'
 import { deaggregate, isAggregate } from '../aws/kpl-aggregate.ts'
+import type { RedriveMark } from '../aws/stream-handler.ts'
 import { describeError } from '../core/errors.ts'
 import { buildKinesisEvent } from '../emulator/event-source-mapping/index.ts'
 import type { SourceBinding } from '../plan/stage-bindings.ts'
+import { type Redrive, redriveOf } from '../runtime/dead-letter.ts'
 
 /** A record as its source held it. Bytes are base64. */
 export interface OriginalRecord {
@@ -26,6 +30,7 @@ export interface OriginalRecord {
   readonly key: string | null
   readonly payload: string | null
   readonly headers: DeadLetterEntry['headers']
+  readonly redrive: Redrive
 }
 
 /** What a Kinesis stream still holds of a record. */
@@ -56,11 +61,20 @@ export async function originalRecord(
   if ('reason' in bytes) return bytes
   const kind = shardId.test(partition) ? 'kinesis' : 'kafka'
   const whole = entry.reason.code === 'aggregate-corrupt' ? undefined : subPosition
-  return { kind, source, partition, position, subPosition: whole, arrivalTimeMs, ...bytes }
+  return { kind, source, partition, position, subPosition: whole, arrivalTimeMs, ...bytes, redrive: redriveOf(entry) }
 }
+
+/** Reasons that only an entry of the stream of a keyed stage can have. */
+const frameCodes = ['not-a-frame', 'frame-corrupt', 'frame-older', 'foreign-slot']
 
 function whyNot({ topology, source, reason }: DeadLetterEntry, own: RecordReading): string | undefined {
   if (topology !== own.topology) return `it is a dead letter of topology "${topology}", not of "${own.topology}"`
+  if (reason.phase === 'timer') {
+    return `it is a timer of the keyed stage "${source}" and no record, and timers are not redriven`
+  }
+  if (reason.phase === 'decode' && frameCodes.includes(reason.code)) {
+    return `it is an entry of the stream of the keyed stage "${source}" that could not be read as a frame, so it is not known what records it had`
+  }
   if (!own.sources.includes(source)) {
     return `the function of topology "${topology}" takes no source "${source}": it takes ${own.sources.join(', ')}`
   }
@@ -70,14 +84,23 @@ function whyNot({ topology, source, reason }: DeadLetterEntry, own: RecordReadin
   return undefined
 }
 
-type Bytes = Pick<OriginalRecord, 'key' | 'payload' | 'headers'>
+/** What a record held. */
+export type Bytes = Pick<OriginalRecord, 'key' | 'payload' | 'headers'>
 
 async function bytesOf(entry: DeadLetterEntry, reading: RecordReading): Promise<Bytes | { readonly reason: string }> {
   if (entry.omitted) return bytesAtSource(entry, reading)
+  return bytesKept(entry, reading)
+}
+
+/** The bytes of an entry that left none out: its own, or those of the object that it names. */
+export async function bytesKept(
+  entry: DeadLetterEntry,
+  { readObject }: Pick<RecordReading, 'readObject'>,
+): Promise<Bytes | { readonly reason: string }> {
   if (!entry.offloaded) return kept(entry)
   const { bucket, key } = entry.offloaded
   try {
-    return kept(await reading.readObject(entry))
+    return kept(await readObject(entry))
   } catch (error) {
     return { reason: `its bytes are in s3://${bucket}/${key} only, and ${describeError(error).message.split('\n')[0]}` }
   }
@@ -122,13 +145,15 @@ const nameOf = { kinesis: 'Kinesis', kafka: 'Kafka' } as const
 const topicOf = ({ partition }: OriginalRecord): string => partition.slice(0, partition.lastIndexOf('-'))
 
 /**
- * The event of one record, such as its event source mapping would send. A Kinesis record also says where it stood in its aggregate.
+ * The event of one record, such as its event source mapping would send, marked as a redrive. A Kinesis record also says where it stood in its aggregate.
  *
  * @example
  * const event = redriveEvent(record, { name: 'orders', kind: 'kinesis', streamArn })
  */
-export function redriveEvent(record: OriginalRecord, binding: SourceBinding): unknown {
-  return binding.kind === 'kinesis' ? kinesisEvent(record, binding.streamArn) : kafkaEvent(record, binding.clusterArn)
+export function redriveEvent(record: OriginalRecord, binding: SourceBinding): object & RedriveMark {
+  const event =
+    binding.kind === 'kinesis' ? kinesisEvent(record, binding.streamArn) : kafkaEvent(record, binding.clusterArn)
+  return { ...event, millrace: { redrive: record.redrive } }
 }
 
 function kinesisEvent(record: OriginalRecord, streamArn: string) {

@@ -2,17 +2,20 @@
  * Sends dead letters to their application once more.
  *
  * Invariants:
- * 1. A record goes to the application's own function, never to its source stream: no other reader of the source sees it.
+ * 1. A record goes to the application's own function, never to its source stream: no other reader of the source sees it. One that
+ *    failed in a keyed stage goes to that stage's own stream, which nobody else reads.
  * 2. It goes under its original coordinates, so its outputs have the identities that they would have had: an idempotent sink applies
- *    each once, however often a redrive is repeated.
- * 3. It is settled only after the function has acknowledged it and the dead-letter stream holds no new entry of it. An interruption
+ *    each once, however often a redrive is repeated; and what it does to keyed state has an identity too, which the key takes once.
+ * 3. It is settled only after the function, or the stream, has acknowledged it and the dead-letter stream holds no new entry of it. An interruption
  *    before that leaves it open.
- * 4. Records go one at a time, in the order of their source partition; behind one that the function returns, later ones of its key wait.
+ * 4. Records go one at a time, in the order of their source partition, or of their keyed stage and slot; behind one that the function returns, later ones of its key wait.
  * 5. Where the function returns several in a row, the rest is not tried: it is the function that fails, not the records.
  */
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
 import type { Clock } from '../core/clock.ts'
+import { describeError } from '../core/errors.ts'
 import type { InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
+import { isKeyed, type KeyedEntry, type KeyedStreams, redriveFrame } from './dead-letter-frame.ts'
 import type { LoggedDeadLetter } from './dead-letter-log.ts'
 import { type OriginalRecord, originalRecord, type SourceBytes } from './dead-letter-record.ts'
 import type { SettlementFile } from './dead-letter-settlement.ts'
@@ -50,6 +53,7 @@ export interface RedriveOptions {
   readonly log: LetterLog
   readonly settlements: SettlementFile
   readonly function: RedriveFunction
+  readonly streams: KeyedStreams
   /** Reads a record from its source by its coordinates; undefined where it is no longer there. */
   readonly readSource: (entry: DeadLetterEntry) => Promise<SourceBytes | undefined>
   /** Reads the whole of an entry that was offloaded to a bucket. Rejects with the reason where it is not to be had. */
@@ -69,7 +73,7 @@ const mostReturnedInARow = 5
 
 /** What earlier records of a redrive mean for the next one. */
 interface Course {
-  /** By source, partition and key: the dead letter that the function returned. */
+  /** By {@link orderOf} and key: the dead letter that was returned. */
   readonly held: Map<string, string>
   returnedInARow: number
 }
@@ -96,16 +100,20 @@ export async function redrive(options: RedriveOptions): Promise<string | undefin
     await settle(options, acknowledged)
   }
   if (signal.aborted) return 'it was interrupted'
-  if (!goesOn()) return `the function took none of ${mostReturnedInARow} records in a row`
+  if (!goesOn()) return `none of ${mostReturnedInARow} records in a row was taken`
   return undefined
 }
 
-/** By source and partition, then as they stood in it: positions are integers beyond 2^53. */
+/** What a letter stands in order with: a partition of its source, or a slot of its keyed stage. */
+const orderOf = ({ entry }: LoggedDeadLetter): readonly unknown[] =>
+  isKeyed(entry) ? ['stage', entry.stage, entry.keyed.slot] : ['source', entry.source, entry.partition]
+
+/** Each by what it stands in order with, then as it stood there: positions are integers beyond 2^53. */
 function inOrder(letters: readonly LoggedDeadLetter[]): readonly LoggedDeadLetter[] {
   const placed = letters.map((letter) => ({
     letter,
-    where: JSON.stringify([letter.entry.source, letter.entry.partition]),
-    position: BigInt(letter.entry.position),
+    where: JSON.stringify(orderOf(letter)),
+    position: BigInt(letter.entry.keyed?.number ?? letter.entry.position),
   }))
   placed.sort((one, other) => {
     if (one.where !== other.where) return one.where < other.where ? -1 : 1
@@ -121,17 +129,36 @@ async function redriveOne(
   course: Course,
 ): Promise<'acknowledged' | RedriveOutcome> {
   const { entry } = letter
-  const order = JSON.stringify([entry.source, entry.partition, entry.key])
+  const order = JSON.stringify([orderOf(letter), entry.key])
   const before = course.held.get(order)
   if (before !== undefined) return { kind: 'returned', reason: `waits behind ${before}, which has its key` }
+  const outcome = await (isKeyed(entry) ? sendToStream(options, entry) : sendToFunction(options, entry))
+  if (outcome !== 'acknowledged' && outcome.kind === 'refused') return outcome
+  course.returnedInARow = outcome === 'acknowledged' ? 0 : course.returnedInARow + 1
+  if (outcome !== 'acknowledged') course.held.set(order, letter.handle)
+  return outcome
+}
+
+async function sendToFunction(
+  options: RedriveOptions,
+  entry: DeadLetterEntry,
+): Promise<'acknowledged' | RedriveOutcome> {
   const record = await originalRecord(entry, options)
   const refusal = 'reason' in record ? record.reason : options.function.refusal(record)
   if ('reason' in record || refusal !== undefined) return { kind: 'refused', reason: refusal ?? '' }
   const reason = notTaken(await options.function.invoke(record), record)
-  course.returnedInARow = reason === undefined ? 0 : course.returnedInARow + 1
-  if (reason === undefined) return 'acknowledged'
-  course.held.set(order, letter.handle)
-  return { kind: 'returned', reason }
+  return reason === undefined ? 'acknowledged' : { kind: 'returned', reason }
+}
+
+async function sendToStream(options: RedriveOptions, entry: KeyedEntry): Promise<'acknowledged' | RedriveOutcome> {
+  const frame = await redriveFrame(entry, options.streams, options)
+  if ('reason' in frame) return { kind: 'refused', reason: frame.reason }
+  try {
+    await options.streams.publish(entry.stage, frame)
+    return 'acknowledged'
+  } catch (error) {
+    return { kind: 'returned', reason: describeError(error).message.split('\n')[0] ?? '' }
+  }
 }
 
 /** Why the function did not take the record; undefined where it did. Only an answer that names no failures counts as taken. */

@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
 import { systemClock } from '../aws/system-clock.ts'
 import type { SourceRecord } from '../emulator/event-source-mapping/index.ts'
+import { refuseParallelization } from '../plan/parallelization.ts'
 import { type Plan, plan } from '../plan/plan.ts'
 import type { Topology } from '../topology/topology.ts'
 import { Closing } from './closing.ts'
@@ -19,16 +20,13 @@ import { takeLock } from './directory-lock.ts'
 import { FunctionLog } from './function-log.ts'
 import { bundleHandler } from './handler-bundle.ts'
 import { KinesisShardReader } from './kinesis-shard-reader.ts'
+import { LocalAnnouncer, type LocalInput } from './local-announcer.ts'
 import { endpointsAt, type LocalEndpoints, startLocalServices } from './local-endpoints.ts'
-import {
-  bindingsOf,
-  type LocalStage,
-  type LocalStageSettings,
-  type LocalStageStatus,
-  startLocalStage,
-} from './local-stage.ts'
-import { ensureStream, type LocalStream, localKinesisClient } from './local-streams.ts'
-import { ensureTables, type LocalTable, localDynamoDBClient, type SinkTables } from './local-tables.ts'
+import { bindingsOf, deadLetterOutput, ensureResources } from './local-resources.ts'
+import { type LocalStage, type LocalStageSettings, type LocalStageStatus, startLocalStage } from './local-stage.ts'
+import { type LocalStream, localKinesisClient } from './local-streams.ts'
+import type { LocalTable, SinkTables } from './local-tables.ts'
+import { ProcessedStages } from './processed-stages.ts'
 import { type StreamTail, startStreamTail } from './stream-tail.ts'
 
 export interface LocalApplicationOptions extends LocalStageSettings {
@@ -46,10 +44,16 @@ export interface LocalApplicationOptions extends LocalStageSettings {
   readonly endpoint?: string | LocalEndpoints
   /** Port of the embedded Kinesis on 127.0.0.1; 0 takes any free one. @default 0 */
   readonly port?: number
-  /** Shards of each source stream that does not exist yet. @default 1 */
+  /** Shards of each stream of a source or of a keyed stage that does not exist yet. @default 1 */
   readonly shards?: number
   /** The sinks that are tables of their name, made where they are missing. @default none: every sink is a stream */
   readonly tables?: SinkTables
+  /**
+   * What it means that a source is silent. `live`: time goes on, and event time with it, as on AWS. `bounded`: the input is of
+   * another time and has an end, which {@link LocalApplication.endInput} tells; until then silence means nothing.
+   * @default 'live'
+   */
+  readonly input?: LocalInput
   /** Receives what a sink or, as `dead letters`, the dead-letter stream holds: all of it from the beginning, then what comes. */
   readonly onOutput?: (output: string, records: readonly SourceRecord[]) => void
 }
@@ -72,16 +76,23 @@ export interface LocalApplication {
   readonly tables: ReadonlyMap<string, LocalTable>
   /** The file that holds what the function wrote to its log. */
   readonly logFile: string
-  /** The stream of a source, or of a sink that is no table, by its name. */
+  /** The stream of a source, of a keyed stage, or of a sink that is no table, by its name. */
   streamOf(name: string): LocalStream
   /** Begins to invoke the function. Outputs are read from the start on. */
   run(): Promise<void>
   status(): LocalStatus
-  /** True once all that was in the source streams at `sinceMs` is processed and checkpointed. */
+  /** True once all that was in the source streams at `sinceMs` is processed by every stage that it reaches, and checkpointed. */
   hasProcessed(sinceMs: number): boolean
   /** True once all that was in the output streams at `sinceMs` has been handed to `onOutput`. */
   hasReadOutputs(sinceMs: number): boolean
-  /** The workers of a stage, which has the name of its source. Throws a RangeError where there is none of that name. */
+  /**
+   * Says that a bounded input has ended: once all of it is processed, windows close and timers of event time fire, whatever time
+   * they wait for. What is sent afterwards is late. Throws a RangeError where the input is live.
+   */
+  endInput(): void
+  /** True once the input has ended and nothing waits for event time any more. What came of it may still be read and processed. */
+  hasEnded(): boolean
+  /** The workers of a stage, which has the name of its source or its `keyBy`. Throws a RangeError where there is none of that name. */
   workersOf(stage: string): LocalWorkers
   /** Finishes what is in flight and saves; outputs are still read. Nothing is invoked any more. */
   halt(): Promise<void>
@@ -92,15 +103,15 @@ export interface LocalApplication {
 /** The worker processes of one stage. */
 export type LocalWorkers = Pick<LocalStage, 'killWorker' | 'addWorkers'>
 
-/** The name under which dead letters appear among the outputs. */
-export const deadLetterOutput = 'dead letters'
+export type { LocalInput } from './local-announcer.ts'
+export { deadLetterOutput } from './local-resources.ts'
 
 const lockFile = 'application.lock'
 
 /**
  * Prepares a topology to run here. `run` begins the processing.
  *
- * @throws ConfigurationError for a topology that cannot run, a handler that cannot be bundled, a busy port, state that another
+ * @throws ConfigurationError for a topology that cannot run, a parallelization factor above 1 on a stage that keeps progress, a handler that cannot be bundled, a busy port, state that another
  * process uses or that is damaged.
  * @example
  * const app = await startLocalApplication({ topology: flightsApp, entry: 'functions/flights/handler.ts', directory: '.millrace/flights-app' })
@@ -119,36 +130,31 @@ export async function startLocalApplication(options: LocalApplicationOptions): P
 }
 
 async function start(planned: Plan, options: LocalApplicationOptions, closing: Closing): Promise<LocalApplication> {
-  const { directory } = options
+  const { directory, mapping } = options
+  for (const stage of planned.stages) refuseParallelization(stage, mapping?.parallelizationFactor ?? 1)
   await mkdir(directory, { recursive: true })
   closing.defer(await takeLock(join(directory, lockFile)))
   if (options.fresh) await removeState(directory)
   const endpoints = await endpointsOf(options, closing)
   const client = localKinesisClient(endpoints.kinesis)
   closing.defer(() => client.destroy())
-  const tables = await openTables(planned, endpoints, options.tables)
-  const streams = await ensureStreams(planned, client, options)
-  const deadLetters = streams.get(deadLetterOutput) as LocalStream
-  const bindings = planned.stages.map((stage) => bindingsOf(planned.topology, stage, streams, tables, deadLetters))
+  const resources = await ensureResources({ ...options, planned, endpoints, client })
+  const { streams, tables } = resources
   const logFile = join(directory, 'function.log')
   const log = new FunctionLog(logFile, { clock: systemClock })
   closing.defer(() => log.close())
   const outputs = new Outputs(options)
   await outputs.start(planned, client, streams, closing)
   const stages = new Map<string, LocalStage>()
-  for (const [index, stage] of planned.stages.entries()) {
-    const stageBindings = bindings[index] as (typeof bindings)[number]
-    const bundle = await bundleHandler({
-      entry: options.entry,
-      directory: join(directory, 'bundle', stage.name),
-      bindings: stageBindings,
-    })
+  for (const stage of planned.stages) {
+    const bindings = bindingsOf(planned, stage, resources)
+    const bundle = join(directory, 'bundle', stage.name)
     const started = await startLocalStage({
       ...options,
-      name: stage.name,
+      stage,
       stream: streams.get(stage.name) as LocalStream,
-      bindings: stageBindings,
-      handlerFile: bundle,
+      bindings,
+      handlerFile: await bundleHandler({ entry: options.entry, directory: bundle, bindings }),
       checkpointFile: join(directory, 'checkpoints', `${stage.name}.json`),
       failureFile: join(directory, 'on-failure', `${stage.name}.ndjson`),
       endpoints,
@@ -159,6 +165,12 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
     stages.set(stage.name, started)
   }
   const all = [...stages.values()]
+  const onFailure = (reason: string) => log.write(`announcer ${reason}`)
+  const { input = 'live' } = options
+  const announcer = new LocalAnnouncer({ planned, resources, kinesis: client, endpoints, input, onFailure })
+  closing.defer(() => announcer.stop())
+  const hasProcessed = (stage: string) => (sinceMs: number) => named(stages, 'stage', stage).hasProcessed(sinceMs)
+  const processed = new ProcessedStages(planned.stages, hasProcessed, systemClock)
   return {
     endpoint: endpoints.kinesis,
     endpoints,
@@ -166,12 +178,23 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
     tables,
     logFile,
     streamOf: (name) => named(streams, 'stream', name),
-    run: async () => void (await Promise.all(all.map((stage) => stage.run()))),
+    run: async () => {
+      await Promise.all(all.map((stage) => stage.run()))
+      announcer.start()
+    },
     status: () => ({ stages: all.map((stage) => stage.status()), outputs: outputs.status() }),
-    hasProcessed: (sinceMs) => all.every((stage) => stage.hasProcessed(sinceMs)),
+    hasProcessed: (sinceMs) => processed.since(sinceMs),
     hasReadOutputs: (sinceMs) => outputs.haveBeenRead(sinceMs),
+    endInput: () => {
+      if (input === 'live') throw new RangeError("a live input has no end: start the application with input: 'bounded'")
+      announcer.endInput()
+    },
+    hasEnded: () => announcer.isSettled,
     workersOf: (stage) => named(stages, 'stage', stage),
-    halt: async () => void (await Promise.all(all.map((stage) => stage.stop()))),
+    halt: async () => {
+      await announcer.stop()
+      await Promise.all(all.map((stage) => stage.stop()))
+    },
     stop: () => closing.close(),
   }
 }
@@ -186,35 +209,6 @@ async function endpointsOf(options: LocalApplicationOptions, closing: Closing): 
   const { endpoint, directory, port = 0 } = options
   if (endpoint === undefined) return startLocalServices(directory, port, closing)
   return typeof endpoint === 'string' ? endpointsAt(endpoint) : endpoint
-}
-
-async function openTables(
-  planned: Plan,
-  endpoints: LocalEndpoints,
-  tables: SinkTables = {},
-): Promise<ReadonlyMap<string, LocalTable>> {
-  const client = localDynamoDBClient(endpoints.dynamodb)
-  try {
-    return await ensureTables(planned, client, systemClock, tables)
-  } finally {
-    client.destroy()
-  }
-}
-
-async function ensureStreams(
-  planned: Plan,
-  client: KinesisClient,
-  { shards = 1, tables = {} }: LocalApplicationOptions,
-): Promise<ReadonlyMap<string, LocalStream>> {
-  const streams = new Map<string, LocalStream>()
-  const { sources, sinks } = planned.graph
-  for (const { name } of sources) streams.set(name, await ensureStream(client, systemClock, name, shards))
-  for (const { name } of sinks) {
-    if (!Object.hasOwn(tables, name)) streams.set(name, await ensureStream(client, systemClock, name, 1))
-  }
-  const deadLetters = `${planned.topology}-dead-letters`
-  streams.set(deadLetterOutput, await ensureStream(client, systemClock, deadLetters, 1))
-  return streams
 }
 
 function named<T>(things: ReadonlyMap<string, T>, kind: string, name: string): T {

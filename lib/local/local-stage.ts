@@ -16,7 +16,6 @@ import { type FailureDestinationKind, failureFile } from './failure-file.ts'
 import { KinesisShardReader } from './kinesis-shard-reader.ts'
 import type { LocalEndpoints } from './local-endpoints.ts'
 import { type LocalStream, localIdentity } from './local-streams.ts'
-import type { LocalTable } from './local-tables.ts'
 import { type MetricValues, metricsIn } from './metric-lines.ts'
 import { isDone } from './stream-tail.ts'
 import { watchReader } from './watched-reader.ts'
@@ -72,8 +71,8 @@ export interface LocalInvocation {
 }
 
 export interface LocalStageOptions extends LocalStageSettings {
-  readonly name: string
-  /** The stream of its source. */
+  readonly stage: StagePlan
+  /** The stream of its source; of a keyed stage its own. */
   readonly stream: LocalStream
   readonly bindings: StageBindings
   readonly handlerFile: string
@@ -89,6 +88,8 @@ export interface LocalStageOptions extends LocalStageSettings {
 /** A stage as a display shows it. */
 export interface LocalStageStatus {
   readonly name: string
+  /** Records of a keyed stage are frames, each of many records. */
+  readonly kind: StagePlan['kind']
   readonly streamName: string
   readonly mapping: MappingStatus
   /** Records that are done and saved, by shard, since this run began. */
@@ -118,31 +119,10 @@ const mostWorkers = 4
 /** With affinity the living workers hold every shard at once, so a replacement can wait until they have caught up. */
 const replacementDelayMs = 500
 
-/** What the stage's function is told: Kinesis streams for everything, but for the sinks that are tables. */
-export function bindingsOf(
-  topology: string,
-  stage: StagePlan,
-  streams: ReadonlyMap<string, LocalStream>,
-  tables: ReadonlyMap<string, LocalTable>,
-  deadLetters: LocalStream,
-): StageBindings {
-  const streamOf = (name: string): LocalStream => streams.get(name) as LocalStream
-  return {
-    formatVersion: 1,
-    topology,
-    sources: [{ name: stage.name, kind: 'kinesis', streamArn: streamOf(stage.name).streamArn }],
-    sinks: stage.sinks.map((name) => {
-      const table = tables.get(name)
-      if (table !== undefined) return { name, kind: 'dynamodb', ...table }
-      return { name, kind: 'kinesis', streamName: streamOf(name).streamName, ordering: 'per-key' }
-    }),
-    deadLetters: { kind: 'kinesis', streamName: deadLetters.streamName },
-  }
-}
-
 /** Starts the workers; `run` begins to invoke them. */
 export async function startLocalStage(options: LocalStageOptions): Promise<LocalStage> {
-  const { name, stream, bindings, client } = options
+  const { stream, bindings, client } = options
+  const { name, kind } = options.stage
   const functionName = `${bindings.topology}-${name}`
   const pool = await startWorkers(options, functionName)
   const reader = watchReader(
@@ -168,7 +148,8 @@ export async function startLocalStage(options: LocalStageOptions): Promise<Local
       )
       const workers = pool.workers()
       const givenUp = options.onFailure && { failureFile: options.failureFile }
-      return { name, streamName: stream.streamName, mapping: status, recordsDone: new Map(done), workers, ...givenUp }
+      const own = { name, kind, streamName: stream.streamName }
+      return { ...own, mapping: status, recordsDone: new Map(done), workers, ...givenUp }
     },
     hasProcessed: (sinceMs) => isDone(mapping.status(), (shardId) => reader.hasReachedEnd(shardId, sinceMs)),
     killWorker: (workerId) => pool.kill(workerId),
@@ -181,7 +162,8 @@ export async function startLocalStage(options: LocalStageOptions): Promise<Local
 }
 
 function startWorkers(options: LocalStageOptions, functionName: string) {
-  const { name, stream, affinity = 'none', onLine, onMetrics, onWorkerEvent, onInvocation } = options
+  const { stream, affinity = 'none', onLine, onMetrics, onWorkerEvent, onInvocation } = options
+  const { name } = options.stage
   return startWorkerPool({
     size: options.workers ?? Math.min(stream.shards, mostWorkers),
     handlerFile: options.handlerFile,

@@ -1,10 +1,12 @@
-/** The tables that sinks of a local run are bound to, on the embedded DynamoDB or any endpoint that speaks its protocol. */
+/** The tables that sinks of a local run are bound to, and those of its keyed stages, on the embedded DynamoDB or any endpoint that speaks its protocol. */
 import {
   CreateTableCommand,
   DescribeTableCommand,
+  DescribeTimeToLiveCommand,
   DynamoDBClient,
   type KeySchemaElement,
   type TableDescription,
+  UpdateTimeToLiveCommand,
 } from '@aws-sdk/client-dynamodb'
 import { clientSettings } from '../aws/client-settings.ts'
 import type { Clock } from '../core/clock.ts'
@@ -96,11 +98,33 @@ export async function ensureTable(
     return localTable(tableName, keys, found)
   } catch (error) {
     if (error instanceof ConfigurationError) throw error
-    const { name, message } = describeError(error)
-    throw new ConfigurationError(
-      `The table ${tableName} cannot be made ready: ${name}: ${message.split('\n')[0]}. Check that the endpoint runs and speaks DynamoDB.`,
-      { cause: error },
-    )
+    throw notReady(tableName, error)
+  }
+}
+
+function notReady(tableName: string, error: unknown): ConfigurationError {
+  const { name, message } = describeError(error)
+  return new ConfigurationError(
+    `The table ${tableName} cannot be made ready: ${name}: ${message.split('\n')[0]}. Check that the endpoint runs and speaks DynamoDB.`,
+    { cause: error },
+  )
+}
+
+/**
+ * Finds the table of a keyed stage or makes it, and sees to it that DynamoDB removes what has expired.
+ *
+ * @throws ConfigurationError as {@link ensureTable}.
+ */
+export async function ensureStateTable(client: DynamoDBClient, clock: Clock, tableName: string): Promise<void> {
+  const keys: TableKeys = { partitionKey: 'pk', partitionKeyType: 'S', sortKey: 'sk', sortKeyType: 'S' }
+  await ensureTable(client, clock, tableName, keys)
+  try {
+    const { TimeToLiveDescription: found } = await client.send(new DescribeTimeToLiveCommand({ TableName: tableName }))
+    if (found?.AttributeName === 'ttl') return
+    const TimeToLiveSpecification = { AttributeName: 'ttl', Enabled: true }
+    await client.send(new UpdateTimeToLiveCommand({ TableName: tableName, TimeToLiveSpecification }))
+  } catch (error) {
+    throw notReady(tableName, error)
   }
 }
 

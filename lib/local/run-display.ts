@@ -16,11 +16,15 @@ export interface RunView {
   /** Records by output, each once, in the order to be shown. */
   readonly outputs: readonly { readonly name: string; readonly records: number }[]
   readonly shards: readonly ShardView[]
+  /** What else goes on, a line each. @default nothing */
+  readonly notes?: readonly string[]
   /** What else a person must hear, of {@link stageTroubles}. */
   readonly troubles: readonly string[]
 }
 
 export interface ShardView {
+  /** Whose shard it is, where several stages run: their streams call their shards alike. */
+  readonly stage?: string
   readonly shardId: string
   /** The last sequence number that is done and saved; undefined before the first. */
   readonly position: string | undefined
@@ -36,8 +40,10 @@ export interface ShardView {
 
 /** The shards of every stage of an application. */
 export function shardViews(status: Pick<LocalStatus, 'stages'>): readonly ShardView[] {
-  return status.stages.flatMap(({ mapping, recordsDone }) =>
+  const isAlone = status.stages.length === 1
+  return status.stages.flatMap(({ name, mapping, recordsDone }) =>
     mapping.shards.map((shard) => ({
+      ...(isAlone ? {} : { stage: name }),
       shardId: shard.shardId,
       position: shard.position,
       done: recordsDone.get(shard.shardId) ?? 0,
@@ -100,11 +106,15 @@ export function table(rows: readonly (readonly string[])[], numeric: readonly bo
   )
 }
 
+const withStage = (stage: string | undefined, text: string): string => (stage === undefined ? text : `${stage} ${text}`)
+
 /** Why shards are not running, one line for all that have the same reason. */
 function shardTroubles(shards: readonly ShardView[]): readonly string[] {
   const troubled = shards.filter(({ state }) => state.includes(': '))
   return [...Map.groupBy(troubled, ({ state }) => state)].map(([state, [first, ...more]]) =>
-    more.length === 0 ? `${first?.shardId} ${state}` : `${more.length + 1} shards ${state}`,
+    more.length === 0
+      ? `${withStage(first?.stage, first?.shardId ?? '')} ${state}`
+      : `${more.length + 1} shards ${state}`,
   )
 }
 
@@ -141,8 +151,8 @@ export function renderBlock(view: RunView): readonly string[] {
   const filled = Math.round((percent(view) / 100) * barWidth)
   const bar = '█'.repeat(filled) + '░'.repeat(barWidth - filled)
   const { taken, behind, out, repeated, rate } = flowOf(view)
-  const rows = shards.map(({ shardId, position, done, waiting, lagMs, state }) => [
-    shardId,
+  const rows = shards.map(({ stage, shardId, position, done, waiting, lagMs, state }) => [
+    withStage(stage, shardId),
     shortPosition(position),
     grouped(done),
     grouped(waiting),
@@ -153,6 +163,7 @@ export function renderBlock(view: RunView): readonly string[] {
     `sent  ${bar}  ${percent(view)} %   ${grouped(sent)} of ${grouped(total)} records`,
     [taken, behind, out, ...repeated, rate].join('   '),
     outputs.map(({ name, records }) => `${name} ${grouped(records)}`).join('   '),
+    ...(view.notes ?? []),
     ...table(
       [['shard', 'position', 'done this run', 'read, not done', 'lag', ''], ...rows],
       [false, false, true, true, true, false],
@@ -166,15 +177,16 @@ export function renderLine(view: RunView, nowMs: number): string {
   const { sent, total, outputs, shards } = view
   const { taken, behind, out, repeated, rate } = flowOf(view)
   const byOutput = outputs.map(({ name, records }) => `${name} ${grouped(records)}`).join(', ')
-  const byShard = shards.map(({ shardId, position, lagMs, state }) => {
+  const byShard = shards.map(({ stage, shardId, position, lagMs, state }) => {
     const troubled = state === 'running' ? '' : ` ${state}`
-    return `${Number(shardId.slice(-12))} at ${shortPosition(position)} lag ${seconds(lagMs)}${troubled}`
+    return `${withStage(stage, String(Number(shardId.slice(-12))))} at ${shortPosition(position)} lag ${seconds(lagMs)}${troubled}`
   })
   return [
     `${new Date(nowMs).toISOString().slice(0, 19)}Z`,
     `sent ${grouped(sent)} of ${grouped(total)} (${percent(view)} %)`,
     [taken, behind, `${out} (${byOutput})`, ...repeated].join(', '),
     rate,
+    ...(view.notes ?? []),
     ...(byShard.length === 0 ? [] : [`shards: ${byShard.join('; ')}`]),
     ...view.troubles,
   ].join(' | ')

@@ -65,10 +65,17 @@ function refuseSharedSource(sources: readonly BoundName[], topology: string): vo
   }
 }
 
+/** Names of the sinks that a stage writes to, itself or through the keyed stages that it feeds. */
+function sinksBehind(plan: Plan, stageName: string): readonly string[] {
+  const stage = plan.stages.find((candidate) => candidate.name === stageName)
+  if (!stage) return []
+  return [...stage.sinks, ...stage.feeds.flatMap((feed) => sinksBehind(plan, feed.stage))]
+}
+
 /** Follows source > sink > source of the same resource until a way comes back to where it began. */
 function refuseCycles(plan: Plan, sources: readonly BoundName[], sinks: readonly BoundName[]): void {
   const next = (sourceName: string): { sink: string; source: string }[] => {
-    const reached = plan.stages.find((stage) => stage.name === sourceName)?.sinks ?? []
+    const reached = sinksBehind(plan, sourceName)
     return sinks
       .filter((sink) => reached.includes(sink.name))
       .flatMap((sink) =>

@@ -10,5 +10,5 @@ export const bundleSettings = {
    * Where the SDK looks for credentials on a developer's machine. It imports them only where the environment holds none,
    * and on Lambda it always does; they would be a tenth of the bundle.
    */
-  external: ['ini', 'login', 'process', 'sso'].map((name) => `@aws-sdk/credential-provider-${name}`),
+  external: ['ini', 'login', 'process', 'sso', 'web-identity'].map((name) => `@aws-sdk/credential-provider-${name}`),
 } as const

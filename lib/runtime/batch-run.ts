@@ -1,43 +1,24 @@
 /**
  * One batch on its way through a stateless stage: decode, step, deliver, answer. The invariants stand in stage-runner.ts.
  */
-import { describeError, isRetryable, isTerminal, RetryableError } from '../core/errors.ts'
+import { describeError, isRetryable, isTerminal } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
-import type { StagePlan } from '../plan/plan.ts'
+import type { StatelessStage } from '../plan/plan.ts'
+import { type BatchResult, type PartitionBatch, type PartitionFailure, rest } from './batch.ts'
 import { type DeadLetter, type DeadLetterReason, deadLetterOf } from './dead-letter.ts'
 import { DecodeError, type Decoder, leftOut } from './decode.ts'
+import { Lane, type NotDelivered, noAnswer, outcomesOf, outOfTime, type Stop } from './lane.ts'
 import type { Ports } from './ports.ts'
-import { Lane, type RunTarget, type StageProgram } from './program.ts'
-import type { Outcome, Sink } from './sink.ts'
+import type { RunTarget, StageProgram } from './program.ts'
+import { ImpureStepError, runTwice } from './purity.ts'
+import type { Sink } from './sink.ts'
+import type { StageSink } from './sinks.ts'
 import type { BatchTables } from './tables.ts'
-
-/** Records in log order: an array, or whatever makes each record when it is asked for. */
-export type RecordList = Pick<readonly SourceRecord[], 'length' | 'at'>
-
-/** The records of one partition, in log order. */
-export interface PartitionBatch {
-  readonly partition: string
-  readonly records: RecordList
-}
-
-/** Where one partition's batch ended. */
-export interface PartitionFailure {
-  readonly partition: string
-  /** Index, in the partition's batch, of the first record that is not done. */
-  readonly index: number
-  /** The records from there on, which come again. */
-  readonly notDone: readonly SourceRecord[]
-  readonly error: unknown
-}
-
-export interface BatchResult {
-  readonly failures: readonly PartitionFailure[]
-}
 
 /** What the batches of a stage have in common. */
 export interface BatchParts {
   readonly topology: string
-  readonly stage: StagePlan
+  readonly stage: StatelessStage
   readonly ports: Ports
   readonly sinks: readonly StageSink[]
   readonly decode: Decoder
@@ -47,39 +28,8 @@ export interface BatchParts {
   readonly maxOutputsPerRecord: number
 }
 
-/** A sink of the stage, with its port. */
-export interface StageSink {
-  readonly name: string
-  readonly sink: Sink
-  readonly key: ((value: unknown) => string) | undefined
-}
-
-/** When the batch must come to its end: `signal` aborts at `atMs`; `late` resolves when an answer can wait no longer. */
-interface Stop {
-  readonly signal: AbortSignal
-  readonly atMs: number
-  readonly late: Promise<undefined>
-}
-
 /** How many dead letters of one batch get a log line of their own. */
 const deadLettersLogged = 10
-
-const outOfTime = () => new RetryableError('the invocation has no time left', { code: 'deadline' })
-
-const tooLate = (lane: Lane) =>
-  new RetryableError(`sink "${lane.name}" did not answer before the deadline`, { code: 'deadline' })
-
-const noAnswer = (lane: Lane): NotDelivered => ({
-  status: 'retry',
-  error: new Error(`sink "${lane.name}" left out the outcome of an item`),
-})
-
-type NotDelivered = Exclude<Outcome, { status: 'delivered' }>
-
-/** The records of a list from an index on. */
-function rest(records: RecordList, from: number): readonly SourceRecord[] {
-  return Array.from({ length: records.length - from }, (_, i) => records.at(from + i) as SourceRecord)
-}
 
 /** One batch on its way. */
 export class BatchRun {
@@ -228,9 +178,10 @@ export class BatchRun {
       try {
         if (this.#keepsRecords && this.#returning.has(record)) throw this.#returning.get(record)
         const value = this.#parts.decode(record)
-        if (value !== leftOut) this.#parts.program.run(value, record, this.#target)
+        if (value !== leftOut) this.#run(value, record)
         return
       } catch (error) {
+        if (error instanceof ImpureStepError) throw error
         for (const lane of lanes) this.#target.pending -= lane.rewind()
         if (isRetryable(error)) {
           this.#fail(partition, index, error)
@@ -244,6 +195,25 @@ export class BatchRun {
         return
       }
     }
+  }
+
+  #run(value: unknown, record: SourceRecord): void {
+    const { program, ports } = this.#parts
+    const target = this.#target
+    if (!ports.checksPurity) {
+      program.run(value, record, target)
+      return
+    }
+    runTwice({
+      run: () => program.run(value, record, target),
+      takeBack: () => {
+        for (const lane of target.lanes) target.pending -= lane.rewind()
+      },
+      changes: () => undefined,
+      setTrace: (trace) => {
+        target.trace = trace
+      },
+    })
   }
 
   /** Makes a record a dead letter; a dead letter that cannot even be written returns the record. */
@@ -292,29 +262,13 @@ export class BatchRun {
   }
 
   async #deliverLane(lane: Lane): Promise<void> {
-    const { items, ordinals } = lane
-    lane.items = []
-    lane.ordinals = []
-    const outcomes = await this.#outcomes(lane, items)
+    const { items, ordinals } = lane.take()
+    const outcomes = await outcomesOf(lane, items, this.#stop)
     for (let i = 0; i < items.length; i++) {
       const outcome = outcomes[i]
       if (outcome?.status !== 'delivered') this.#notDelivered(lane, ordinals[i] as number, outcome ?? noAnswer(lane))
       else if (lane === this.#deadLetters) this.#deadLettersOut++
       else this.#recordsOut++
-    }
-  }
-
-  /** A sink's answer, or `retry` for every item where there is none that can be trusted. */
-  async #outcomes(lane: Lane, items: readonly unknown[]): Promise<readonly Outcome[]> {
-    const nothingDelivered = (error: Error): Outcome[] => items.map(() => ({ status: 'retry', error }))
-    if (this.#stop.signal.aborted) return nothingDelivered(outOfTime())
-    try {
-      const outcomes = await Promise.race([lane.sink.deliver(items, { signal: this.#stop.signal }), this.#stop.late])
-      if (outcomes === undefined) return nothingDelivered(tooLate(lane))
-      if (outcomes.length === items.length) return outcomes
-      throw new Error(`sink "${lane.name}" answered for ${outcomes.length} of ${items.length} items`)
-    } catch (error) {
-      return nothingDelivered(error instanceof Error ? error : new Error(describeError(error).message))
     }
   }
 

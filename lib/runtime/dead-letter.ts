@@ -8,7 +8,7 @@ import type { SourceRecord } from '../core/record.ts'
 export interface DeadLetterReason extends ErrorDescription {
   readonly code: string
   /** Where it failed. */
-  readonly phase: 'decode' | 'validate' | 'event-time' | 'step' | 'sink'
+  readonly phase: 'decode' | 'validate' | 'event-time' | 'step' | 'sink' | 'timer'
   /** How often it was tried. */
   readonly attempts: number
 }
@@ -35,23 +35,64 @@ export interface DeadLetter {
   readonly payload: string | null
   /** The original headers, values in base64. */
   readonly headers: readonly { readonly name: string; readonly value: string }[]
+  /** Set for a record that failed in a keyed stage: what its frame said of it. `payload` is its value there, JSON. */
+  readonly keyed?: KeyedCoordinates
+  /**
+   * Set by a stage that feeds keyed stages: the record's own mark, in ms since 1970 UTC; null where nothing came before it.
+   */
+  readonly ownMarkMs?: number | null
+  /** Set where a redrive to the sinks alone failed: what the record was to do to keyed state is done. */
+  readonly applied?: true
 }
+
+/** Where a record stood in the stream of a keyed stage. */
+export interface KeyedCoordinates {
+  readonly side: string
+  readonly slot: number
+  /** The number in the stage's log. */
+  readonly number: number
+  readonly eventTimeMs: number
+  /** In ms since 1970 UTC; null where nothing came before the record. */
+  readonly ownMarkMs: number | null
+}
+
+/** What a redrive tells a stage of the record that it sends. It comes beside the log, so progress knows nothing of it. */
+export interface Redrive {
+  /** The record's own mark, in ms since 1970 UTC; null where nothing came before it, or where it is not known. */
+  readonly ownMarkMs: number | null
+  /** What the record was to do to keyed state is done: it goes to the sinks alone. */
+  readonly applied: boolean
+}
+
+/** How a dead letter of a source's record is to be redriven. */
+export function redriveOf({ reason, ownMarkMs = null, applied }: DeadLetter): Redrive {
+  // An output that a sink refused was made of a record that was applied, or that the log applies.
+  return { ownMarkMs, applied: applied === true || reason.phase === 'sink' }
+}
+
+/** The id of the dead letter of a source's record. It follows from the coordinates, so whoever has the record knows it. */
+export function deadLetterIdOf({ source, partition, position, subPosition }: RecordCoordinates): string {
+  return `${source}/${partition}/${position}/${subPosition}`
+}
+
+type RecordCoordinates = Pick<SourceRecord, 'source' | 'partition' | 'position' | 'subPosition'>
 
 const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 
-/** Writes the dead letter of a record. */
+/** Writes the dead letter of a record; `more` is what a stage with progress or with state says beside. */
 export function deadLetterOf(
   record: SourceRecord,
   failure: { readonly error: unknown; readonly phase: DeadLetterReason['phase']; readonly attempts: number },
   where: { readonly topology: string; readonly stage: string; readonly failedAtMs: number },
+  more: Partial<Pick<DeadLetter, 'id' | 'keyed' | 'ownMarkMs' | 'applied'>> = {},
 ): DeadLetter {
   const { error, phase, attempts } = failure
   const description = describeError(error)
   const { keyBytes, payload } = record
   return {
     formatVersion: 1,
-    id: `${record.source}/${record.partition}/${record.position}/${record.subPosition}`,
+    id: deadLetterIdOf(record),
     ...where,
     source: record.source,
     partition: record.partition,
@@ -62,5 +103,6 @@ export function deadLetterOf(
     key: keyBytes === undefined ? null : base64(keyBytes),
     payload: payload === null ? null : base64(payload),
     headers: record.headers.map((header) => ({ name: header.name, value: base64(header.value) })),
+    ...more,
   }
 }

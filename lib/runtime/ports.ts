@@ -3,7 +3,11 @@
  * in `lib/testing`; nothing ever falls back from one to the other.
  */
 import type { Clock } from '../core/clock.ts'
+import type { Plan } from '../plan/plan.ts'
+import type { StateStore } from '../state/state-store.ts'
 import type { DeadLetter } from './dead-letter.ts'
+import type { EncodedFrame } from './frames/frame.ts'
+import type { PartitionLineage } from './progress/lineage.ts'
 import type { Sink } from './sink.ts'
 
 /** Structured logging. Payloads and secrets are never passed in. */
@@ -29,14 +33,30 @@ export type MetricName =
   | 'lookup-calls'
   | 'lookup-hits'
   | 'lookup-misses'
+  | 'keys-written'
+  | 'keys-read'
+  | 'keys-cached'
+  | 'commit-conflicts'
+  | 'records-overtaken'
+  | 'records-skewed'
+  | 'duplicates-dropped'
+  | 'redrives-dropped'
+  | 'frames-out'
+  | 'impure-steps'
 
-/** What is measured per invocation. */
-export type GaugeName = 'table-staleness'
+/** What is measured per invocation. `collapse` is the records of the log per key written. */
+export type GaugeName = 'table-staleness' | 'collapse'
 
 /** The clock of a runner, which must also ring: one timer guards each invocation's deadline. */
 export interface RunnerClock extends Clock {
   /** Calls `ring` once after `ms` milliseconds, unless the function that it returns is called before. */
   timer(ms: number, ring: () => void): () => void
+}
+
+/** Writes to the stream of one keyed stage; docs/frames.md has the rules. */
+export interface FramePublisher {
+  /** Publishes frames, those of a slot in the order given; one call at a time. */
+  publish(frames: readonly EncodedFrame[], signal: AbortSignal): Promise<void>
 }
 
 export interface Ports {
@@ -46,6 +66,18 @@ export interface Ports {
   /** The sink of that declared name; undefined where there is none. */
   sink(name: string): Sink | undefined
   readonly deadLetters: Sink<DeadLetter>
+  /** The table that a keyed or feeding stage keeps its keys and its progress in; undefined where none is bound. */
+  state?(stage: string): StateStore | undefined
+  /** Writes to the stream of a keyed stage; undefined where none is bound. */
+  frames?(stage: string): FramePublisher | undefined
+  /** The partitions of the stream that a keyed or feeding stage reads; undefined where none is bound. */
+  lineage?(stage: string): PartitionLineage | undefined
+  /**
+   * Runs each step twice and refuses one that answers differently the second time, since a retry would do so too: on in
+   * the test driver, in `memoryPorts` and in the simulator.
+   * @default false
+   */
+  readonly checksPurity?: boolean
   /**
    * Freezes every decoded value, so that a step which changes what it was given fails there and then: on in tests.
    * @default false
@@ -64,8 +96,13 @@ export interface EventSource {
 
 /** The ports of a handler, which serves every stage whose source it is invoked for. */
 export interface HandlerPorts extends Ports {
-  /** The declared source that is bound to an event source; undefined where none of `declared` is. */
+  /**
+   * The name that is bound to an event source, of a source or of a keyed stage that reads a stream of its own; undefined
+   * where none of `declared` is.
+   */
   sourceOf(eventSource: EventSource, declared: readonly string[]): string | undefined
+  /** Told once, before the first batch, what the handler runs: ports in memory make the streams of keyed stages by it. */
+  serve?(planned: Plan): void
   /** Called at the end of each invocation, so that metrics are written while it still runs. */
   flush(): void
 }

@@ -1,43 +1,24 @@
 /**
- * A stage's steps, linked once into plain function calls that end in the lanes of its sinks.
+ * A stage's steps, linked once into plain function calls that end in the lanes of its sinks and of the stages it feeds.
  *
  * The program is shared by the invocations of an execution environment, which may overlap. Whatever belongs to one
  * invocation (lanes, tables) is handed in with every run, and a run never awaits.
  */
 import { invariant, TerminalError } from '../core/errors.ts'
-import type { SourceRecord } from '../core/record.ts'
+import type { RecordInfo, SourceRecord } from '../core/record.ts'
 import { linkBranch } from '../operators/branch.ts'
 import type { TableView } from '../operators/enrich/table.ts'
+import type { KeyedLink, KeyedLinkContext, StepTimes } from '../operators/keyed/keyed-operator.ts'
 import type { Emit } from '../operators/operator.ts'
 import type { StagePlan } from '../plan/plan.ts'
-import { consumersOf, type GraphNode, type ToNode } from '../topology/graph.ts'
-import type { Sink } from './sink.ts'
+import type { KeyDraft, TimerDomain } from '../state/key-draft.ts'
+import { keyOfText } from '../state/key-encoding.ts'
+import type { StateValue } from '../state/state-store.ts'
+import { consumersOf, type GraphNode, type KeyedNode, labelOf, type ToNode } from '../topology/graph.ts'
+import type { FeedLane, StepPlace } from './feed-lane.ts'
+import type { Lane } from './lane.ts'
+import type { Trace } from './purity.ts'
 import type { BatchTables } from './tables.ts'
-
-/** What waits to be delivered to one sink, and which record of the batch each item came from. */
-export class Lane {
-  readonly name: string
-  readonly sink: Sink
-  readonly key: ((value: unknown) => string) | undefined
-  items: unknown[] = []
-  ordinals: number[] = []
-  /** How many items there were before the record at hand. */
-  mark = 0
-
-  constructor(name: string, sink: Sink, key?: (value: unknown) => string) {
-    this.name = name
-    this.sink = sink
-    this.key = key
-  }
-
-  /** Takes back what the record at hand has added, and says how many items that were. */
-  rewind(): number {
-    const added = this.items.length - this.mark
-    this.items.length = this.mark
-    this.ordinals.length = this.mark
-    return added
-  }
-}
 
 /** What one run of the program works on. */
 export interface RunTarget {
@@ -49,16 +30,50 @@ export interface RunTarget {
   pending: number
   /** How many outputs one record may have in one lane. */
   readonly maxPerRecord: number
+  /** Where records go that feed keyed stages: one lane for each of the stage's feeds. Missing where it has none. */
+  readonly feeds?: readonly FeedLane[]
+  /** What the record at hand tells its outputs to keyed stages. */
+  place?: StepPlace
+  /** The state that keyed steps see; missing in a stage that keeps none. */
+  keyed?: KeyedTarget
+  /** The operator whose outputs the later ones of a batch replace, while it emits. */
+  latest?: string | undefined
+  /** How often each such operator has emitted in the step at hand; missing until one does. */
+  emissions?: Map<string, number>
+  /** Where everything that any step hands on is noted, to compare two runs of one record. */
+  trace?: Trace | undefined
+}
+
+/** What the steps of one record see in a keyed stage. */
+export interface KeyedTarget {
+  readonly draft: KeyDraft
+  readonly operatorStates: { readonly [storedName: string]: StateValue }
+  times: StepTimes
+  /** What a result carries on. */
+  resultOf(eventTimeMs: number): RecordInfo
+  /** What names the step's outputs to sinks: it is not the record that the steps see. */
+  outputRecord(): RecordInfo
+}
+
+/** A timer whose time has come. */
+export interface DueTimer {
+  readonly domain: TimerDomain
+  readonly name: string
+  readonly timeMs: number
 }
 
 export class StageProgram {
   readonly #stage: StagePlan
   readonly #steps: Emit<unknown>
   readonly #lookups: Emit<unknown>
+  readonly #traces: boolean
+  /** What the timers of keyed operators call, by the operator's name. */
+  readonly #timers = new Map<string, KeyedLink<unknown>>()
   #target: RunTarget | undefined
 
-  constructor(stage: StagePlan) {
+  constructor(stage: StagePlan, options: { readonly traces?: boolean } = {}) {
     this.#stage = stage
+    this.#traces = options.traces === true
     this.#steps = this.#link(
       () => true,
       (node) => this.#toLane(stage.sinks.indexOf(node.sink.name)),
@@ -71,9 +86,22 @@ export class StageProgram {
   }
 
   /** Runs a record through all steps. Throws what a step throws; what it emitted until then stays in the lanes. */
-  run(value: unknown, record: SourceRecord, target: RunTarget): void {
+  run(value: unknown, record: RecordInfo, target: RunTarget): void {
     this.#target = target
     this.#steps(value, record)
+  }
+
+  /** Fires a timer of that stored name: of the operator, or `<operator>.<timer>`. Throws what its steps throw. */
+  fire({ domain, name, timeMs }: DueTimer, target: RunTarget): void {
+    this.#target = target
+    // A timer of an operator that is no more fires into the void.
+    this.#timers.get(operatorOf(name))?.fire?.(domain, name, timeMs)
+  }
+
+  /** Lets a timer pass whose firing was given up. */
+  skip({ domain, name, timeMs }: DueTimer, target: RunTarget): void {
+    this.#target = target
+    this.#timers.get(operatorOf(name))?.skip?.(domain, name, timeMs)
   }
 
   /** Runs a record as far as the lookups, so that they learn its keys. */
@@ -85,8 +113,13 @@ export class StageProgram {
   #link(keep: (node: GraphNode) => boolean, toSink: (node: ToNode) => Emit<unknown>): Emit<unknown> {
     const consumers = consumersOf(this.#stage)
     const linked = new Map<GraphNode, Emit<unknown>>()
-    const context = { table: (name: string) => this.#view(name) }
-    const after = (node: GraphNode): Emit<unknown> => toAll((consumers.get(node) ?? []).filter(keep).map(link))
+    const context = this.#context()
+    const ends = new Map<GraphNode, number>(this.#stage.feeds.map(({ keyBy }, index) => [keyBy, index]))
+    const after = (node: GraphNode): Emit<unknown> =>
+      this.#traced(
+        node,
+        toAll((consumers.get(node) ?? []).filter((next) => next.type !== 'side' && keep(next)).map(link)),
+      )
     const link = (node: GraphNode): Emit<unknown> => {
       const known = linked.get(node)
       if (known) return known
@@ -96,11 +129,85 @@ export class StageProgram {
     }
     const build = (node: GraphNode): Emit<unknown> => {
       if (node.type === 'to') return toSink(node)
+      const feed = ends.get(node)
+      if (feed !== undefined) return this.#toFeed(feed)
+      if (node.type === 'keyed') return this.#linkKeyed(node, this.#afterKeyed(node, after), sideOf(node), context)
       if (node.type === 'branch') return linkBranch(this.#armsOf(node, consumers, keep, after))
       if (node.type === 'operator' || node.type === 'enrich') return node.operator.link(after(node), context)
       return after(node)
     }
-    return after(this.#stage.source)
+    const sideOf = (node: KeyedNode) => (name: string) => {
+      const side = (consumers.get(node) ?? []).find((next) => next.type === 'side' && next.name === name)
+      return side === undefined || !keep(side) ? nothing : after(side)
+    }
+    return after(this.#stage.entry)
+  }
+
+  /** What keyed steps ask for is that of whichever record is running. */
+  #context(): KeyedLinkContext {
+    const keyed = (): KeyedTarget => {
+      const target = (this.#target as RunTarget).keyed
+      invariant(target, 'a keyed step runs in a stage without state')
+      return target
+    }
+    return {
+      table: (name) => this.#view(name),
+      draft: () => keyed().draft,
+      key: () => keyOfText(keyed().draft.key),
+      operatorState: (storedName) => keyed().operatorStates[storedName],
+      times: () => keyed().times,
+      result: (eventTimeMs) => keyed().resultOf(eventTimeMs),
+    }
+  }
+
+  #linkKeyed(
+    node: KeyedNode,
+    next: Emit<unknown>,
+    side: (name: string) => Emit<unknown>,
+    context: KeyedLinkContext,
+  ): Emit<unknown> {
+    const link = node.operator.link(next, side, context)
+    this.#timers.set(node.name, link)
+    return link.record
+  }
+
+  /** Side outputs leave by their own nodes; of an operator that emits per batch each output is marked as one of those. */
+  #afterKeyed(node: KeyedNode, after: (node: GraphNode) => Emit<unknown>): Emit<unknown> {
+    const next = after(node)
+    if (node.operator.emits === 'each') return next
+    return (value, record) => {
+      const target = this.#target as RunTarget
+      const outer = target.latest
+      target.latest = node.name
+      target.emissions ??= new Map()
+      target.emissions.set(node.name, (target.emissions.get(node.name) ?? 0) + 1)
+      try {
+        next(value, record)
+      } finally {
+        target.latest = outer
+      }
+    }
+  }
+
+  #traced(node: GraphNode, next: Emit<unknown>): Emit<unknown> {
+    if (!this.#traces) return next
+    const label = labelOf(node)
+    return (value, record) => {
+      this.#target?.trace?.note(label, value)
+      next(value, record)
+    }
+  }
+
+  #toFeed(index: number): Emit<unknown> {
+    return (value, record) => {
+      const target = this.#target as RunTarget
+      const lane = target.feeds?.[index]
+      invariant(lane && target.place, 'a stage that feeds another runs without its lanes')
+      if (lane.items.length - lane.mark >= target.maxPerRecord) refuseMore(`stage "${lane.stage}"`, target.maxPerRecord)
+      noteLatest(lane, target)
+      lane.push(value, record, target.place)
+      target.pending++
+    }
   }
 
   #armsOf(
@@ -121,9 +228,11 @@ export class StageProgram {
     return (value, record) => {
       const target = this.#target as RunTarget
       const lane = target.lanes[index] as Lane
-      if (lane.items.length - lane.mark >= target.maxPerRecord) refuseMore(lane, target.maxPerRecord)
+      if (lane.items.length - lane.mark >= target.maxPerRecord) refuseMore(`sink "${lane.name}"`, target.maxPerRecord)
+      noteLatest(lane, target)
       const key = lane.key === undefined ? undefined : keyOf(lane, value)
-      lane.items.push(lane.sink.prepare({ value, key, record, index: lane.items.length - lane.mark }))
+      const place = lane.items.length - lane.mark
+      lane.items.push(lane.sink.prepare({ value, key, record: target.keyed?.outputRecord() ?? record, index: place }))
       lane.ordinals.push(target.ordinal)
       target.pending++
     }
@@ -146,7 +255,16 @@ export class StageProgram {
   }
 }
 
+/** A timer's stored name is its operator's, or goes on from it behind a dot. */
+const operatorOf = (name: string): string => name.split('.', 1)[0] as string
+
 const nothing: Emit<unknown> = () => undefined
+
+/** What is pushed next comes of the last output of an operator that emits per batch, if one is emitting. */
+function noteLatest({ latest, items }: Lane | FeedLane, target: RunTarget): void {
+  if (target.latest === undefined) return
+  latest.note(items.length, target.latest, target.emissions?.get(target.latest) ?? 0)
+}
 
 /** Hands a value to every consumer, in the order of declaration. */
 function toAll(consumers: readonly Emit<unknown>[]): Emit<unknown> {
@@ -158,9 +276,9 @@ function toAll(consumers: readonly Emit<unknown>[]): Emit<unknown> {
   }
 }
 
-function refuseMore(lane: Lane, most: number): never {
+function refuseMore(where: string, most: number): never {
   throw new TerminalError(
-    `one record has more than ${most} outputs to sink "${lane.name}": make fewer of it, or raise maxOutputsPerRecord`,
+    `one record has more than ${most} outputs to ${where}: make fewer of it, or raise maxOutputsPerRecord`,
     { code: 'too-many-outputs' },
   )
 }

@@ -15,12 +15,14 @@
  */
 import type { Duration } from '../core/duration.ts'
 import { ConfigurationError } from '../core/errors.ts'
-import type { StagePlan } from '../plan/plan.ts'
-import type { ToNode } from '../topology/graph.ts'
-import { type BatchParts, type BatchResult, BatchRun, type PartitionBatch, type StageSink } from './batch-run.ts'
+import type { StatelessStage } from '../plan/plan.ts'
+import type { BatchResult, PartitionBatch } from './batch.ts'
+import { type BatchParts, BatchRun } from './batch-run.ts'
 import { decoderOf } from './decode.ts'
+import { withinDeadline } from './invocation.ts'
 import type { Ports } from './ports.ts'
 import { StageProgram } from './program.ts'
+import { sinksOf } from './sinks.ts'
 import { TableStore } from './tables.ts'
 
 export interface RunnerOptions {
@@ -32,6 +34,19 @@ export interface RunnerOptions {
   readonly maxPendingOutputs?: number
   /** Outputs that one record may have to one sink; a record with more is a dead letter. @default 10000 */
   readonly maxOutputsPerRecord?: number
+  /**
+   * In a stage with state, or one that feeds such a stage: how often a record may fail, over all attempts, before it is a
+   * dead letter. @default 3
+   */
+  readonly attempts?: number
+  /** For how long the stage's input is kept: what guards against repetitions stays a day longer. @default seven days */
+  readonly retention?: Duration
+  /** Keys of a keyed stage that are changed before they are published and committed together. @default 1000 */
+  readonly mostKeysPerCommit?: number
+  /** In a stage that feeds others: the least time between two marks that it tells on its own. @default one second */
+  readonly marksEvery?: Duration
+  /** Keys whose state an execution environment keeps for its next batch; 0 keeps none. @default 20000 */
+  readonly warmKeys?: number
 }
 
 /** Throws a {@link ConfigurationError} where an option makes no sense. */
@@ -39,7 +54,13 @@ export function checkOptions({
   tries = 3,
   maxPendingOutputs = 10_000,
   maxOutputsPerRecord = 10_000,
+  attempts = 3,
+  mostKeysPerCommit = 1_000,
+  warmKeys = 20_000,
 }: RunnerOptions): void {
+  positive('attempts', attempts)
+  positive('mostKeysPerCommit', mostKeysPerCommit)
+  if (warmKeys !== 0) positive('warmKeys', warmKeys)
   positive('tries', tries)
   positive('maxOutputsPerRecord', maxOutputsPerRecord)
   positive('maxPendingOutputs', maxPendingOutputs)
@@ -52,7 +73,7 @@ export class StageRunner {
   readonly #tables: TableStore
 
   /** Throws a {@link ConfigurationError} where the stage has a sink without a port, or an option makes no sense. */
-  constructor(topology: string, stage: StagePlan, ports: Ports, options: RunnerOptions = {}) {
+  constructor(topology: string, stage: StatelessStage, ports: Ports, options: RunnerOptions = {}) {
     checkOptions(options)
     this.#marginMs = options.deadlineMargin?.ms ?? 1_000
     this.#tables = new TableStore(stage.tables, ports)
@@ -62,7 +83,7 @@ export class StageRunner {
       ports,
       sinks: sinksOf(stage, ports),
       decode: decoderOf(stage.source, { freezes: ports.freezesValues === true }),
-      program: new StageProgram(stage),
+      program: new StageProgram(stage, { traces: ports.checksPurity === true }),
       tries: options.tries ?? 3,
       maxPendingOutputs: options.maxPendingOutputs ?? 10_000,
       maxOutputsPerRecord: options.maxOutputsPerRecord ?? 10_000,
@@ -81,37 +102,13 @@ export class StageRunner {
 
   /** Runs one batch. Rejects only where no record could be tried, for example because a table could not be loaded. */
   async run(batch: readonly PartitionBatch[], invocation: { readonly deadlineMs: number }): Promise<BatchResult> {
-    const { clock } = this.#parts.ports
-    const startMs = clock.nowMs()
-    const marginMs = Math.min(this.#marginMs, (invocation.deadlineMs - startMs) / 2)
-    const atMs = invocation.deadlineMs - marginMs
-    const stop = new AbortController()
-    const late = Promise.withResolvers<undefined>()
-    let cancel = clock.timer(atMs - startMs, () => {
-      stop.abort()
-      // Half of the margin is for what is in flight, the other half for the answer itself.
-      cancel = clock.timer(marginMs / 2, () => late.resolve(undefined))
-    })
-    try {
+    return withinDeadline(this.#parts.ports.clock, invocation.deadlineMs, this.#marginMs, async (stop) => {
       const tables = await this.#tables.openBatch(stop.signal)
-      const run = new BatchRun(this.#parts, batch, tables, { signal: stop.signal, atMs, late: late.promise })
+      const run = new BatchRun(this.#parts, batch, tables, stop)
       if (this.#tables.hasLookups) await run.loadLookups()
       return await run.run()
-    } finally {
-      cancel()
-    }
+    })
   }
-}
-
-function sinksOf(stage: StagePlan, ports: Ports): StageSink[] {
-  return stage.sinks.map((name) => {
-    const sink = ports.sink(name)
-    if (!sink) {
-      throw new ConfigurationError(`sink "${name}" of stage "${stage.name}" has no port: bind it, or provide(...) one.`)
-    }
-    const written = stage.nodes.find((node): node is ToNode => node.type === 'to' && node.sink.name === name)
-    return { name, sink, key: written?.sink.key }
-  })
 }
 
 function positive(name: string, value: number): void {

@@ -4,13 +4,14 @@
  * 1. Values are those that the table returns unchanged (`checkValue`).
  * 2. No item comes near the 400 KB that a table item can hold, and no commit goes beyond one transaction.
  * 3. A commit moves the position of its key on: the position is the version that the next commit is conditional on.
+ * 4. What was checked is not looked through again, but for its sizes.
  *
  * @see https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
  */
 import { invariant, TerminalError } from '../core/errors.ts'
-import { entryKey, keyItemKey, progressKey, type TableKey } from './key-encoding.ts'
-import type { KeyCommit, KeyItem, StateValue } from './state-store.ts'
-import { checkValue, sizeOf } from './values.ts'
+import { entryKey, keyItemKey, manifestKey, progressKey, type TableKey } from './key-encoding.ts'
+import type { DueEntry, KeyCommit, KeyItem, StateValue, TimerDomain } from './state-store.ts'
+import { CheckedCopy, checkValue, sizeOf } from './values.ts'
 
 /** An item that is large enough to be told about, while it is still written. */
 export interface LargeItem {
@@ -48,30 +49,113 @@ interface Sized {
   readonly bytes: number
 }
 
-/** The commit as it will be read back. Throws a {@link TerminalError} that names stage, key and state. */
-export function checkedCommit(commit: KeyCommit, limits: StateLimits): KeyCommit {
-  const { key, readPosition, item } = commit
-  invariant(
-    Number.isSafeInteger(item.position) && item.position > (readPosition ?? -1),
-    `a commit goes from position ${readPosition} to ${item.position}`,
-  )
-  const states = checkedStates(key, item, limits)
+/** A commit as it will be read back. Only {@link checkedCommit} and {@link checkedDraft} make one; it stays as it is. */
+export class CheckedCommit implements KeyCommit {
+  readonly key: string
+  readonly readPosition: number | undefined
+  readonly item: KeyItem
+  readonly entries: KeyCommit['entries']
+  readonly #sizes: readonly Sized[]
+
+  constructor({ key, readPosition, item, entries }: KeyCommit, sizes: readonly Sized[]) {
+    this.key = key
+    this.readPosition = readPosition
+    this.item = item
+    this.entries = entries
+    this.#sizes = sizes
+  }
+
+  /** The commit, where it keeps the limits. Throws a {@link TerminalError} that names stage, key and state. */
+  within(limits: StateLimits): this {
+    for (const size of this.#sizes) checkItemSize(size, limits)
+    if (this.#sizes.length > 1) checkTransaction(this.#sizes, limits)
+    return this
+  }
+}
+
+/**
+ * The commit as it will be read back; of one that was checked before only the sizes are looked at again, as limits differ.
+ * Throws a {@link TerminalError} that names stage, key and state.
+ */
+export function checkedCommit(commit: KeyCommit, limits: StateLimits): CheckedCommit {
+  if (commit instanceof CheckedCommit) return commit.within(limits)
+  const { key, item } = commit
+  const states = checkedStates(key, item, limits, false)
   const entries = commit.entries.map((entry) => {
     const path = pathOf(limits.stage, key, `${entry.state}[${JSON.stringify(shown(entry.entry))}]`)
-    return { ...entry, value: entry.value === undefined ? undefined : checkValue(entry.value, path) }
+    return {
+      ...withOwn(entry, { path: `${path}: the runner's own attribute` }),
+      value: entry.value === undefined ? undefined : checkValue(entry.value, path),
+    }
   })
-  const names = new Set(entries.map(({ state, entry }) => JSON.stringify([state, entry])))
-  invariant(names.size === entries.length, 'a commit names an entry twice')
+  return sized(commit, states, entries, limits)
+}
 
-  const sizes = [keyItemSize(key, states)]
-  for (const { state, entry, value } of entries) {
-    const bytes = keyBytes(entryKey({ key, state, entry })) + (value === undefined ? 0 : sizeOf(value))
+/** What a draft wants to commit, checked: its values were checked and frozen when they were written or read. */
+export function checkedDraft(commit: KeyCommit, limits: StateLimits): CheckedCommit {
+  const states = checkedStates(commit.key, commit.item, limits, true)
+  const entries = commit.entries.map(({ own, ...entry }) => (own === undefined ? entry : { ...entry, own }))
+  return sized(commit, states, entries, limits)
+}
+
+function sized(
+  { key, readPosition, item, entries }: KeyCommit,
+  states: KeyItem['states'],
+  checkedEntries: KeyCommit['entries'],
+  limits: StateLimits,
+): CheckedCommit {
+  if (!(Number.isSafeInteger(item.position) && item.position > (readPosition ?? -1)))
+    invariant(false, `a commit goes from position ${readPosition} to ${item.position}`)
+  if (entries.length > 1) {
+    const names = new Set(entries.map(({ state, entry }) => JSON.stringify([state, entry])))
+    invariant(names.size === entries.length, 'a commit names an entry twice')
+  }
+  const own = {
+    get path() {
+      return `stage "${limits.stage}", key ${JSON.stringify(shown(key))}: the runner's own attribute`
+    },
+  }
+  const checked = { ...withOwn(item, own), states }
+  const sizes = [keyItemSize(key, checked)]
+  for (const { state, entry, value, own } of checkedEntries) {
+    const bytes = keyBytes(entryKey({ key, state, entry })) + optionalSize(value) + optionalSize(own)
     sizes.push({ key, state, bytes })
   }
-  for (const size of sizes) checkItemSize(size, limits)
-  checkTransaction(sizes, limits)
-  return { key, readPosition, item: { ...item, states }, entries }
+  return new CheckedCommit({ key, readPosition, item: checked, entries: checkedEntries }, sizes).within(limits)
 }
+
+type WithOwn = { readonly own?: StateValue | undefined }
+
+/** Without a property `own` where there is nothing in it, as it is read back. */
+function withOwn<Item extends WithOwn>(
+  { own, ...item }: Item,
+  path: { readonly path: string },
+): Omit<Item, 'own'> & WithOwn {
+  return own === undefined ? item : { ...item, own: new CheckedCopy(path).of(own) }
+}
+
+/** What `readDue` is asked for. */
+export interface DueQuery {
+  readonly slot: number
+  readonly domain: TimerDomain
+  readonly untilMs: number
+  readonly limit: number
+  readonly after?: DueEntry | undefined
+}
+
+/** The query as it is. To ask for anything else is a bug of ours. */
+export function checkedDueQuery(query: DueQuery): DueQuery {
+  const { slot, domain, untilMs, limit, after } = query
+  invariant(!Number.isNaN(untilMs), 'due entries were read up to the time NaN')
+  invariant(Number.isSafeInteger(limit) && limit > 0, `${limit} due entries were asked for`)
+  invariant(
+    after === undefined || (after.slot === slot && after.domain === domain),
+    'due entries were read behind one of another slot or domain',
+  )
+  return query
+}
+
+const optionalSize = (value: StateValue | undefined): number => (value === undefined ? 0 : sizeOf(value))
 
 /** Progress as it will be read back. Throws a {@link TerminalError} that names stage and partition. */
 export function checkedProgress(partition: string, value: StateValue, limits: StateLimits): StateValue {
@@ -81,19 +165,32 @@ export function checkedProgress(partition: string, value: StateValue, limits: St
   return checked
 }
 
-function checkedStates(key: string, { states }: KeyItem, { stage }: StateLimits): { [name: string]: StateValue } {
-  const checked: { [name: string]: StateValue } = {}
+/** The manifest as it will be read back. Throws a {@link TerminalError} that names the stage. */
+export function checkedManifest(value: StateValue, limits: StateLimits): StateValue {
+  const checked = checkValue(value, `stage "${limits.stage}": the manifest`)
+  checkItemSize({ key: 'manifest', state: undefined, bytes: keyBytes(manifestKey()) + sizeOf(checked) }, limits)
+  return checked
+}
+
+function checkedStates(
+  key: string,
+  { states }: KeyItem,
+  { stage }: StateLimits,
+  isChecked: boolean,
+): { [name: string]: StateValue } {
+  const all: { [name: string]: StateValue } = {}
   for (const name of Object.keys(states).sort()) {
-    const path = pathOf(stage, key, name)
     // The table holds no attribute without a name; "__proto__" cannot be a name of an object of ours.
     if (name === '' || name === '__proto__' || !name.isWellFormed()) {
-      throw new TerminalError(`${path} has a name that the table cannot hold: give the state another one`, {
-        code: 'unsupported-value',
-      })
+      throw new TerminalError(
+        `${pathOf(stage, key, name)} has a name that the table cannot hold: give the state another one`,
+        { code: 'unsupported-value' },
+      )
     }
-    checked[name] = checkValue(states[name], path)
+    const value = states[name] as StateValue
+    all[name] = isChecked ? value : checkValue(value, pathOf(stage, key, name))
   }
-  return checked
+  return all
 }
 
 const shown = (text: string): string => (text.length > 100 ? `${text.slice(0, 100)}...` : text)
@@ -107,8 +204,8 @@ function keyBytes({ pk, sk, pkText = '', skText = '' }: TableKey): number {
   )
 }
 
-function keyItemSize(key: string, states: { readonly [name: string]: StateValue }): Sized {
-  let bytes = keyBytes(keyItemKey(key))
+function keyItemSize(key: string, { states, own }: Pick<KeyItem, 'states' | 'own'>): Sized {
+  let bytes = keyBytes(keyItemKey(key)) + optionalSize(own)
   let state: string | undefined
   let mostBytes = -1
   for (const [name, value] of Object.entries(states)) {

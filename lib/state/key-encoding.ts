@@ -8,12 +8,11 @@
  *    sort by their beginning.
  * 4. A text that is too long for the table ends in its SHA-256 and is exactly as long as the table allows, where other
  *    texts are shorter. The full text is kept beside it and compared when the item is read.
- *
- * The kinds `due` (entries by slot and time) and `manifest` are reserved.
+ * 5. Due entries share a partition per slot, and sort by domain, time and key.
  */
 import { createHash } from 'node:crypto'
 import { invariant, TerminalError } from '../core/errors.ts'
-import type { EntryName } from './state-store.ts'
+import type { DueEntry, EntryName, TimerDomain } from './state-store.ts'
 
 /** A key or the name of an entry: text, bytes, or several texts in their order. */
 export type Key = string | Uint8Array | readonly string[]
@@ -85,6 +84,43 @@ export function entryPrefix(state: string): string {
 /** Where the progress of a partition stands. */
 export function progressKey(partition: string): TableKey {
   return tableKey(`progress#${partition}`, 'progress')
+}
+
+/** Where the manifest of the table stands. */
+export function manifestKey(): TableKey {
+  return tableKey('manifest#', 'manifest')
+}
+
+/** Where a due entry stands. Throws a TerminalError for a key that is no text of whole characters. */
+export function dueKey({ slot, domain, timeMs, key }: DueEntry): TableKey {
+  return tableKey(duePartition(slot), `${duePrefix(domain)}${sortableTime(timeMs)}#${key}`)
+}
+
+/** The `pk` of all due entries of a slot. */
+export function duePartition(slot: number): string {
+  invariant(Number.isSafeInteger(slot) && slot >= 0, `${slot} is no slot`)
+  return `due#${slot}`
+}
+
+/** What the sort keys of all due entries of a domain begin with. */
+export const duePrefix = (domain: TimerDomain): string => (domain === 'event-time' ? 'e#' : 'p#')
+
+/** Time and key of a due entry, from its whole sort key; undefined for a text that {@link dueKey} never makes. */
+export function dueOfSortKey(sk: string): Pick<DueEntry, 'timeMs' | 'key'> | undefined {
+  const match = /^[ep]#([0-]\d{16})#/.exec(sk)
+  if (match === null) return undefined
+  const [prefix, text = ''] = match
+  return {
+    timeMs: text.startsWith('-') ? Number(text.slice(1)) - Number.MAX_SAFE_INTEGER : Number(text),
+    key: sk.slice(prefix.length),
+  }
+}
+
+/** `00001767225600000`; before 1970, `-` and what is left to the least safe integer: `-` sorts before any digit. */
+function sortableTime(timeMs: number): string {
+  invariant(Number.isSafeInteger(timeMs), `${timeMs} is no time of a due entry`)
+  if (timeMs >= 0) return String(timeMs).padStart(17, '0')
+  return `-${String(Number.MAX_SAFE_INTEGER + timeMs).padStart(16, '0')}`
 }
 
 /** Orders texts by their UTF-8 bytes, as DynamoDB orders sort keys; JavaScript's own order is that of UTF-16. */

@@ -4,14 +4,18 @@
  *
  * 1. It keeps every rule of the port, and refuses whatever the table would refuse, with the same errors.
  * 2. It is deterministic: a call takes effect at once, in the order of the calls; time is that of the clock it is given.
- * 3. Nothing is shared with the caller: values are copied on their way in and out.
+ * 3. Nothing that may change is shared with the caller: values are copied on their way out, and on their way in but for
+ *    those of a {@link CheckedCommit}.
  */
 import type { Clock } from '../core/clock.ts'
 import { RetryableError } from '../core/errors.ts'
-import { checkedCommit, checkedProgress, type StateLimits } from './commit-rules.ts'
+import { checkedCommit, checkedDueQuery, checkedManifest, checkedProgress, type StateLimits } from './commit-rules.ts'
 import { compareUtf8, entryKey, entryPrefix, keyItemKey, progressKey, type TableKey } from './key-encoding.ts'
+import { MemoryDue } from './memory-due.ts'
 import type {
   CommitOutcome,
+  DueEntry,
+  DuePage,
   EntryItem,
   EntryName,
   KeyCommit,
@@ -19,6 +23,7 @@ import type {
   StateStore,
   StateValue,
   StoredProgress,
+  TimerDomain,
 } from './state-store.ts'
 import { checkValue } from './values.ts'
 
@@ -40,13 +45,18 @@ interface Partition {
 
 const copyOf = (value: StateValue): StateValue => checkValue(value, 'a stored value')
 
+const copyOfOwn = ({ own }: { readonly own?: StateValue | undefined }) =>
+  own === undefined ? undefined : { own: copyOf(own) }
+
 const copyOfItem = (item: KeyItem): KeyItem => ({
   ...item,
+  ...copyOfOwn(item),
   states: Object.fromEntries(Object.entries(item.states).map(([name, value]) => [name, copyOf(value)])),
 })
 
 const copyOfEntry = (item: EntryItem): EntryItem => ({
   ...item,
+  ...copyOfOwn(item),
   value: item.value === undefined ? undefined : copyOf(item.value),
 })
 
@@ -64,6 +74,8 @@ export class MemoryStateStore implements StateStore {
   readonly #options: MemoryStateStoreOptions
   readonly #partitions = new Map<string, Partition>()
   readonly #progress = new Map<string, StoredProgress>()
+  readonly #due = new MemoryDue()
+  #manifest: StateValue | undefined
 
   constructor(options: MemoryStateStoreOptions) {
     this.#options = options
@@ -130,11 +142,45 @@ export class MemoryStateStore implements StateStore {
     const partition = this.#partitions.get(tableKey.pk) ?? { item: undefined, entries: new Map() }
     this.#partitions.set(tableKey.pk, partition)
     partition.item = item
-    for (const { state, entry, value, expiresAtSeconds } of entries) {
+    for (const { state, entry, ...written } of entries) {
       const name = { key, state, entry }
-      partition.entries.set(entryKey(name).sk, { name, item: { position: item.position, value, expiresAtSeconds } })
+      partition.entries.set(entryKey(name).sk, { name, item: { position: item.position, ...written } })
     }
     return { status: 'committed' }
+  }
+
+  async readManifest(signal: AbortSignal): Promise<StateValue | undefined> {
+    demandTime(signal)
+    return this.#manifest === undefined ? undefined : copyOf(this.#manifest)
+  }
+
+  async writeManifest(value: StateValue, signal: AbortSignal): Promise<boolean> {
+    demandTime(signal)
+    const checked = checkedManifest(value, this.#options)
+    if (this.#manifest !== undefined) return false
+    this.#manifest = checked
+    return true
+  }
+
+  async putDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
+    demandTime(signal)
+    this.#due.put(entries)
+  }
+
+  async readDue(
+    slot: number,
+    domain: TimerDomain,
+    untilMs: number,
+    options: { readonly limit: number; readonly after?: DueEntry | undefined },
+    signal: AbortSignal,
+  ): Promise<DuePage> {
+    demandTime(signal)
+    return this.#due.read(checkedDueQuery({ slot, domain, untilMs, ...options }))
+  }
+
+  async deleteDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
+    demandTime(signal)
+    this.#due.delete(entries)
   }
 
   #keyItem(key: string, { pk }: TableKey): KeyItem | undefined {

@@ -13,6 +13,10 @@
  * 6. TTL removes items one by one, at any time after their expiry. Until then an expired item is read and conditions see
  *    it, like any other.
  * 7. After an abort nothing new is sent to the table. What was sent is awaited; the call rejects unless it was complete.
+ * 8. The manifest is written once: `writeManifest` takes place only where there is none.
+ * 9. Due entries are hints that point at keys with timers: to put or delete one a second time changes nothing, and nothing
+ *    conditions them. They are read by slot and domain in the order of their times, those of one time in the order of the
+ *    UTF-8 bytes of their keys (keys that are too long for a sort key by their beginning). A call of many entries is not atomic.
  *
  * Keys and names of entries are texts, of any length; `keyText` makes them of bytes and of several texts.
  */
@@ -36,6 +40,8 @@ export interface KeyItem {
   readonly states: { readonly [name: string]: StateValue }
   /** When TTL may take the item, in seconds since 1970 UTC; undefined where it stays. */
   readonly expiresAtSeconds: number | undefined
+  /** The runner's own attributes beside the user's values. */
+  readonly own?: StateValue | undefined
 }
 
 /** One entry of a map state, in an item of its own. */
@@ -46,6 +52,8 @@ export interface EntryItem {
   readonly value: StateValue | undefined
   /** When TTL may take the entry, in seconds since 1970 UTC; undefined where it stays. */
   readonly expiresAtSeconds?: number | undefined
+  /** The runner's own attributes beside the user's value. */
+  readonly own?: StateValue | undefined
 }
 
 /** Names one entry of a key's map state. */
@@ -67,6 +75,7 @@ export interface KeyCommit {
     readonly entry: string
     readonly value: StateValue | undefined
     readonly expiresAtSeconds?: number | undefined
+    readonly own?: StateValue | undefined
   }[]
 }
 
@@ -82,6 +91,29 @@ export interface StoredProgress {
   readonly value: StateValue
 }
 
+/** What a timer goes by: the watermark, or the clock on the wall. */
+export type TimerDomain = 'event-time' | 'processing-time'
+
+/** Says that a key has a timer that is due then. */
+export interface DueEntry {
+  /** The slot of the key: an integer from 0. */
+  readonly slot: number
+  readonly domain: TimerDomain
+  /** In whole ms since 1970 UTC. */
+  readonly timeMs: number
+  readonly key: string
+}
+
+/** What one read of due entries found. */
+export interface DuePage {
+  /** Ascending by time, then by key. */
+  readonly entries: readonly DueEntry[]
+  /** The time of the first entry beyond; undefined where there is none, or not all up to there were read. */
+  readonly nextMs: number | undefined
+  /** Whether these are all up to the time that was asked for. */
+  readonly isComplete: boolean
+}
+
 export interface StateStore {
   /** The progress of a partition of the stage's stream; undefined where there is none. */
   readProgress(partition: string, signal: AbortSignal): Promise<StoredProgress | undefined>
@@ -94,4 +126,23 @@ export interface StateStore {
   /** All entries of a key's map state, tombstones left out, in the order of their names' UTF-8 bytes. */
   listEntries(key: string, state: string, signal: AbortSignal): Promise<ReadonlyMap<string, EntryItem>>
   commit(write: KeyCommit, signal: AbortSignal): Promise<CommitOutcome>
+  /** What the table says of itself: whose state it holds, and how that is laid out. Undefined where it was never written. */
+  readManifest(signal: AbortSignal): Promise<StateValue | undefined>
+  /** Writes the manifest; false where there is one. */
+  writeManifest(value: StateValue, signal: AbortSignal): Promise<boolean>
+  /** Puts due entries, in any number. */
+  putDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void>
+  /**
+   * The first `limit` entries of a slot whose time is `untilMs` or earlier, behind `after` where that is given (whether it
+   * is there still or not). `untilMs` may be infinite: with minus infinity only `nextMs` is told.
+   */
+  readDue(
+    slot: number,
+    domain: TimerDomain,
+    untilMs: number,
+    options: { readonly limit: number; readonly after?: DueEntry | undefined },
+    signal: AbortSignal,
+  ): Promise<DuePage>
+  /** Deletes due entries, in any number, whether they are there or not. */
+  deleteDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void>
 }

@@ -26,6 +26,7 @@ const remedies: ReadonlyMap<string, string> = new Map([
   ['Map', 'keep an object or a list of pairs, or use a map state'],
   ['Set', 'keep a list'],
   ['ArrayBuffer', 'keep a Uint8Array'],
+  ['Promise', 'steps are synchronous'],
 ])
 
 /**
@@ -42,13 +43,19 @@ export function checkValue(value: unknown, path: string): StateValue {
   return new CheckedCopy(path).of(value)
 }
 
-class CheckedCopy {
-  readonly #root: string
+/** One copy as {@link checkValue} makes it. */
+export class CheckedCopy {
+  readonly #root: string | { readonly path: string }
+  readonly #freezes: boolean
   /** Names and indexes on the way to the value that is looked at. */
   readonly #path: (string | number)[] = []
+  /** Whether bytes were found, which cannot be frozen. */
+  hasBytes = false
 
-  constructor(root: string) {
+  /** The path may be made only where it is told. With `frozen` lists and objects of the copy cannot be changed. */
+  constructor(root: string | { readonly path: string }, frozen?: 'frozen') {
     this.#root = root
+    this.#freezes = frozen === 'frozen'
   }
 
   of(value: unknown): StateValue {
@@ -92,7 +99,10 @@ class CheckedCopy {
   }
 
   #object(value: object): StateValue {
-    if (isBytes(value)) return new Uint8Array(value)
+    if (isBytes(value)) {
+      this.hasBytes = true
+      return new Uint8Array(value)
+    }
     const isList = Array.isArray(value)
     if (prototypesOf(value) > (isList ? 2 : 1)) this.#refuseInstance(value)
     if (this.#path.length >= deepestNesting) {
@@ -105,22 +115,23 @@ class CheckedCopy {
   #list(list: readonly unknown[]): StateValue {
     const copy: StateValue[] = []
     // A hole reads as undefined, so it is refused by its index.
-    for (let i = 0; i < list.length; i += 1) copy.push(this.#inside(i, list[i]))
+    for (let i = 0; i < list.length; i += 1) copy.push(this.inside(i, list[i]))
     if (Object.keys(list).length > list.length) this.#refuse('a list with names beside its elements', 'keep an object')
-    return copy
+    return this.#freezes ? Object.freeze(copy) : copy
   }
 
   #map(map: Readonly<Record<string, unknown>>): StateValue {
     const copy: Record<string, StateValue> = {}
-    for (const name of Object.keys(map).sort()) {
+    for (const name of namesOf(map)) {
       if (name === '' || name === '__proto__') this.#refuse(`an object with the name ${JSON.stringify(name)}`)
       this.#text(name)
-      copy[name] = this.#inside(name, map[name])
+      copy[name] = this.inside(name, map[name])
     }
-    return copy
+    return this.#freezes ? Object.freeze(copy) : copy
   }
 
-  #inside(name: string | number, value: unknown): StateValue {
+  /** The copy of what stands there inside the value. */
+  inside(name: string | number, value: unknown): StateValue {
     this.#path.push(name)
     const copy = this.of(value)
     this.#path.pop()
@@ -128,17 +139,27 @@ class CheckedCopy {
   }
 
   #refuseInstance(value: object): never {
+    // The rejection of a promise that nobody awaits would end the process.
+    if (value instanceof Promise) value.catch(() => undefined)
     const name = value.constructor?.name || 'nameless class'
     this.#refuse(`a ${name}`, remedies.get(name) ?? 'keep plain objects, without methods')
   }
 
   #refuse(what: string, remedy?: string): never {
     const path = this.#path.map((name) => (typeof name === 'number' ? `[${name}]` : `.${name}`)).join('')
+    const root = typeof this.#root === 'string' ? this.#root : this.#root.path
     throw new TerminalError(
-      `${this.#root}${path} is ${what}, which the table cannot return unchanged${remedy ? `: ${remedy}` : ''}`,
+      `${root}${path} is ${what}, which the table cannot return unchanged${remedy ? `: ${remedy}` : ''}`,
       { code: 'unsupported-value' },
     )
   }
+}
+
+/** The object's names in their order: most objects come in it, as they were read or checked before. */
+function namesOf(map: object): string[] {
+  const names = Object.keys(map)
+  for (let i = 1; i < names.length; i += 1) if ((names[i - 1] as string) > (names[i] as string)) return names.sort()
+  return names
 }
 
 /** True in every realm, as in jest's sandbox; a Buffer counts. */
@@ -148,10 +169,36 @@ function isBytes(value: object): value is Uint8Array {
 
 /** How many prototypes are above the value: none or one for a plain object, two for a list, more for instances. */
 function prototypesOf(value: object): number {
-  let count = 0
   let prototype: object | null = Object.getPrototypeOf(value)
+  if (prototype === Object.prototype) return 1
+  let count = 0
   for (; prototype !== null; prototype = Object.getPrototypeOf(prototype)) count += 1
   return count
+}
+
+/** Freezes a checked value, as deep as it goes. True where bytes are in it, which cannot be frozen. */
+export function freezeValue(value: StateValue): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (isBytes(value)) return true
+  Object.freeze(value)
+  let hasBytes = false
+  for (const inner of Object.values(value) as StateValue[]) if (freezeValue(inner)) hasBytes = true
+  return hasBytes
+}
+
+/**
+ * The one text of a checked value: equal for equal values, and for no others.
+ *
+ * @example
+ * canonicalText({ seats: 2n, codes: Uint8Array.of(1) }) // '{"codes":bytes:01,"seats":2n}'
+ */
+export function canonicalText(value: StateValue): string {
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (isBytes(value)) return `bytes:${Buffer.from(value).toString('hex')}`
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`
+  const names = Object.entries(value).map(([name, inner]) => `${JSON.stringify(name)}:${canonicalText(inner)}`)
+  return `{${names.join()}}`
 }
 
 /**

@@ -1,7 +1,9 @@
 /** Builders of the events that Lambda sends, for tests that invoke the real handler. */
 import type { Context, KinesisStreamEvent, KinesisStreamRecord, MSKEvent, SelfManagedKafkaEvent } from 'aws-lambda'
 import type { SourceHandle } from '../topology/handles.ts'
-import { defaultStream } from './memory-ports.ts'
+
+/** Names the stream of events whose builder was told no source. */
+export const defaultStream = 'the-only-source'
 
 const region = 'us-east-1'
 const account = '000000000000'
@@ -25,8 +27,8 @@ export interface KinesisEventOptions {
   readonly partitionKey?: (index: number) => string
   /** @default 'shardId-000000000000' */
   readonly shardId?: string
-  /** When the stream took the records in, ms since 1970 UTC. @default 2026-01-01T00:00:00Z */
-  readonly arrivalTimeMs?: number
+  /** When the stream took the records in, or each of them, ms since 1970 UTC. @default 2026-01-01T00:00:00Z */
+  readonly arrivalTimeMs?: number | ((index: number) => number)
   /** Index of the first record, so that a later event goes on with the numbers of an earlier one. @default 0 */
   readonly firstIndex?: number
 }
@@ -41,7 +43,8 @@ export interface KinesisEventOptions {
 export function kinesisEvent(payloads: readonly unknown[], options: KinesisEventOptions = {}): KinesisStreamEvent {
   const stream = options.source?.name ?? defaultStream
   const shardId = options.shardId ?? shard
-  const arrivalTimeMs = options.arrivalTimeMs ?? Date.UTC(2026, 0, 1)
+  const { arrivalTimeMs = Date.UTC(2026, 0, 1) } = options
+  const arrivedAtMs = typeof arrivalTimeMs === 'number' ? () => arrivalTimeMs : arrivalTimeMs
   const Records = payloads.map((payload, i): KinesisStreamRecord => {
     const index = i + (options.firstIndex ?? 0)
     return {
@@ -50,7 +53,7 @@ export function kinesisEvent(payloads: readonly unknown[], options: KinesisEvent
         partitionKey: options.partitionKey?.(index) ?? `key-${index}`,
         sequenceNumber: sequenceNumber(index),
         data: payloadBytes(payload).toString('base64'),
-        approximateArrivalTimestamp: arrivalTimeMs / 1_000,
+        approximateArrivalTimestamp: arrivedAtMs(index) / 1_000,
       },
       eventSource: 'aws:kinesis',
       eventVersion: '1.0',

@@ -1,4 +1,5 @@
 /** Tools for tests of topologies and handlers. Nothing here reads a clock or a network. */
+export { announceEvent } from '../plan/stage-bindings.ts'
 export {
   type KafkaTestRecord,
   type KinesisEventOptions,
@@ -16,5 +17,5 @@ export {
   type SinkUnderTest,
   sinkConformance,
 } from './sink-conformance.ts'
-export { type SendOptions, TestDriver } from './test-driver.ts'
+export { type SendOptions, type StoredState, TestDriver } from './test-driver.ts'
 export { VirtualClock } from './virtual-clock.ts'

@@ -1,11 +1,16 @@
 /** Ports that keep everything in memory, for tests that invoke the real handler. */
-import { describeError, RetryableError, TerminalError } from '../core/errors.ts'
+import type { KinesisStreamEvent } from 'aws-lambda'
+import { ConfigurationError, describeError, RetryableError, TerminalError } from '../core/errors.ts'
 import { refuseLossy } from '../core/lossless.ts'
 import { outputIdentity } from '../core/record.ts'
 import type { DeadLetter } from '../runtime/dead-letter.ts'
 import type { EventSource, GaugeName, HandlerPorts, Logger, MetricName, RunnerClock } from '../runtime/ports.ts'
 import { type DeliveryCall, delivered, type Outcome, type Output, type Sink } from '../runtime/sink.ts'
+import type { StateStore } from '../state/state-store.ts'
 import type { SinkHandle } from '../topology/handles.ts'
+import { defaultStream, kinesisEvent } from './events.ts'
+import { MemoryStages } from './memory-stages.ts'
+import type { StreamedFrame } from './memory-streams.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 interface StoredItem {
@@ -73,8 +78,30 @@ export interface MemoryPorts extends HandlerPorts {
   counted(name: MetricName): number
   /** The last value of a gauge. */
   measured(name: GaugeName): number | undefined
+  /**
+   * What was published to the stream of a keyed stage and not yet taken, as the events that Lambda would invoke the handler
+   * with: one per shard. Throws a {@link ConfigurationError} where the topology has no keyed stage of that name.
+   */
+  takeFrames(stage: string): readonly KinesisStreamEvent[]
+  /** The state of a keyed stage, once a handler or a driver runs on the ports. */
+  state(stage: string): StateStore | undefined
   /** Makes a sink answer for a value as the function says; undefined stores it. Call it without a function to stop. */
   refuse<T>(sink: SinkHandle<T>, answer?: (value: T) => Outcome | undefined): void
+}
+
+function eventOf(stage: string, shardId: string, frames: readonly StreamedFrame[]): KinesisStreamEvent {
+  const [{ index: firstIndex }] = frames as [StreamedFrame]
+  const frame = (index: number): StreamedFrame => frames[index - firstIndex] as StreamedFrame
+  return kinesisEvent(
+    frames.map(({ bytes }) => bytes),
+    {
+      source: { name: stage },
+      shardId,
+      firstIndex,
+      partitionKey: (index) => String(frame(index).slot),
+      arrivalTimeMs: (index) => frame(index).arrivalTimeMs,
+    },
+  )
 }
 
 /** The stream or topic that an event names: a test stream's name is that of its source. */
@@ -82,17 +109,16 @@ function nameOf(eventSource: EventSource): string | undefined {
   return eventSource.topic ?? eventSource.arn?.split('/').at(-1)
 }
 
-/** Names that event builders use where the test names no source. */
-export const defaultStream = 'the-only-source'
-
 /**
  * Ports for `streamHandler` in tests. A source is found by the name of the stream or topic; an event of the default
- * stream belongs to the topology's only source.
+ * stream belongs to the topology's only source. What a stage publishes for a keyed one waits for `takeFrames`; state is kept
+ * in memory by stage, and every step runs twice, so that an impure one is refused.
  *
  * @example
  * const ports = memoryPorts()
  * const handler = streamHandler(bookings, { ports })
  * await handler(kinesisEvent([booking]), lambdaContext())
+ * for (const event of ports.takeFrames('by-hotel')) await handler(event, lambdaContext())
  * expect(ports.received(hotelBookings)).toEqual([...])
  */
 export function memoryPorts(options: { readonly clock?: RunnerClock } = {}): MemoryPorts {
@@ -111,8 +137,10 @@ export function memoryPorts(options: { readonly clock?: RunnerClock } = {}): Mem
     (message: string, fields: LogLine['fields'] = {}) =>
       void lines.push({ level, message, fields })
   const logger: Logger = { info: log('info'), warn: log('warn'), error: log('error') }
+  const clock = options.clock ?? new VirtualClock()
+  const stages = new MemoryStages(clock, logger)
   return {
-    clock: options.clock ?? new VirtualClock(),
+    clock,
     logger,
     metrics: {
       count: (name, value) => void counts.set(name, (counts.get(name) ?? 0) + value),
@@ -122,9 +150,22 @@ export function memoryPorts(options: { readonly clock?: RunnerClock } = {}): Mem
     deadLetters: deadLetters as unknown as Sink<DeadLetter>,
     sourceOf(eventSource, declared) {
       const name = nameOf(eventSource)
-      if (name === defaultStream && declared.length === 1) return declared[0]
-      return declared.find((source) => source === name)
+      const sources = declared.filter((stage) => !stages.isKeyed(stage))
+      if (name === defaultStream && sources.length === 1) return sources[0]
+      return declared.find((stage) => stage === name)
     },
+    serve: (planned) => stages.serve(planned),
+    state: (stage) => stages.state(stage),
+    frames: (stage) => stages.stream(stage)?.publisher,
+    lineage: (stage) => stages.lineage(stage),
+    takeFrames: (stage) => {
+      const stream = stages.stream(stage)
+      if (stream) return stream.take().map(({ shardId, frames }) => eventOf(stage, shardId, frames))
+      throw new ConfigurationError(
+        `no keyed stage "${stage}" was served with these ports: there are ${stages.keyed.join(', ') || 'none yet'}.`,
+      )
+    },
+    checksPurity: true,
     freezesValues: true,
     flush: () => undefined,
     received: <T>(handle: SinkHandle<T>) => sink(handle.name).values as readonly T[],

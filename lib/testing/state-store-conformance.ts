@@ -4,11 +4,16 @@
  * Every check makes its own store and sees it through the port only. A check throws a {@link StateStoreConformanceError}
  * that names the rule.
  */
-import { isDeepStrictEqual } from 'node:util'
-import { MillraceError } from '../core/errors.ts'
 import { compareUtf8 } from '../state/key-encoding.ts'
-import type { EntryName, KeyCommit, KeyItem, StateStore, StateValue } from '../state/state-store.ts'
+import type { DueEntry, EntryName, KeyCommit, KeyItem, StateStore, StateValue } from '../state/state-store.ts'
 import type { ConformanceCheck } from './sink-conformance.ts'
+import { demand, demandEqual, open, show } from './state-store-demands.ts'
+import { checkDueEntries, checkDueKeys, checkDueOrder, checkDuePages } from './state-store-due-checks.ts'
+import { awkward, refused, values } from './state-store-samples.ts'
+
+export { StateStoreConformanceError } from './state-store-demands.ts'
+
+type Check = (world: StateStoreUnderTest) => Promise<void>
 
 /** A fresh store with an empty table behind it. Its clock must not wait. */
 export interface StateStoreUnderTest {
@@ -18,31 +23,6 @@ export interface StateStoreUnderTest {
   /** Releases what the store stands on. @default nothing */
   close?(): Promise<void>
 }
-
-/** A store that breaks a rule, with the rule and what was seen. Its code is `state-store-conformance`. */
-export class StateStoreConformanceError extends MillraceError {
-  override readonly name: string = 'StateStoreConformanceError'
-
-  constructor(message: string) {
-    super('state-store-conformance', message)
-  }
-}
-
-type Check = (world: StateStoreUnderTest) => Promise<void>
-
-function demand(condition: boolean, message: string): asserts condition {
-  if (!condition) throw new StateStoreConformanceError(message)
-}
-
-const show = (value: unknown): string =>
-  JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? `${inner}n` : inner))?.slice(0, 300) ??
-  'undefined'
-
-function demandEqual(found: unknown, expected: unknown, what: string): void {
-  demand(isDeepStrictEqual(found, expected), `${what} is ${show(found)}, not ${show(expected)}`)
-}
-
-const open = (): AbortSignal => new AbortController().signal
 
 const itemOf = (position: number, states: KeyItem['states'] = {}): KeyItem => ({
   position,
@@ -63,36 +43,6 @@ async function mustWrite(...args: Parameters<typeof write>): Promise<void> {
 
 const read = async (store: StateStore, key: string) => (await store.readKeys([key], open())).get(key)
 const readEntry = async (store: StateStore, name: EntryName) => (await store.readEntries([name], open()))[0]
-
-/** Awkward texts: empty ones, separators, our own table's syntax, prototypes, other alphabets, and longer than a table key. */
-const awkward: readonly string[] = [
-  '',
-  ' ',
-  '#',
-  '##',
-  'k',
-  'k#1671562440000',
-  'key#k',
-  'k#s#',
-  'k#map#s#',
-  'map#s#1',
-  'progress#p',
-  '%23',
-  '__proto__',
-  'constructor',
-  'toString',
-  '\u0000',
-  'ä',
-  'a\u0308',
-  '\uffff',
-  '\u{1f600}',
-  'x'.repeat(2_047),
-  'x'.repeat(2_048),
-  `${'x'.repeat(5_000)}1`,
-  `${'x'.repeat(5_000)}2`,
-  `${'\u{1f600}'.repeat(600)}1`,
-  `${'\u{1f600}'.repeat(600)}2`,
-]
 
 const checkReads: Check = async ({ store }) => {
   demandEqual(await store.readKeys([], open()), new Map(), 'rule 1: what no keys hold')
@@ -229,48 +179,12 @@ const checkLostAnswers: Check = async ({ store, loseNextAnswer }) => {
   )
 }
 
-/** Each comes back as it is. */
-const values: readonly StateValue[] = [
-  null,
-  true,
-  false,
-  0,
-  -1,
-  0.1,
-  -0.1,
-  1e-130,
-  1.7976931348623e125,
-  0.1 + 0.2,
-  5e-7,
-  Number.MAX_SAFE_INTEGER,
-  2 ** 53 + 2,
-  0n,
-  1n,
-  -5n,
-  10n ** 37n + 1n,
-  -(10n ** 38n - 1n),
-  10n ** 120n,
-  '',
-  'ä\u{1f600}\u0000',
-  '1',
-  new Uint8Array(0),
-  Uint8Array.of(0, 127, 128, 255),
-  [],
-  {},
-  [[], {}, [null], 1, 1n, '1'],
-  { bigint: 1n, number: 1, text: '1', list: [{ deep: Uint8Array.of(1) }] },
-  { constructor: 1, toString: 2, hasOwnProperty: 3, 'a.b': 4, '#': 5, ' ': 6, NS: ['1'], N: '1' },
-]
-
 const checkValues: Check = async ({ store }) => {
   const states = Object.fromEntries(values.map((value, i) => [`state ${String(i).padStart(2, '0')}`, value]))
   const entries = values.map((value, i) => ({ state: 's', entry: String(i), value }))
-  await mustWrite(store, 'k', undefined, { position: 1, states, expiresAtSeconds: 4_102_444_800 }, entries)
-  demandEqual(
-    await read(store, 'k'),
-    { position: 1, states, expiresAtSeconds: 4_102_444_800 },
-    'rule 5: what is read of states',
-  )
+  const item = { position: 1, states, expiresAtSeconds: 4_102_444_800 }
+  await mustWrite(store, 'k', undefined, item, entries)
+  demandEqual(await read(store, 'k'), item, 'rule 5: what is read of states')
   for (const [i, value] of values.entries()) {
     const entry = await readEntry(store, { key: 'k', state: 's', entry: String(i) })
     demandEqual(entry?.value, value, 'rule 5: what is read of an entry')
@@ -287,25 +201,65 @@ const checkValues: Check = async ({ store }) => {
   demand(Object.is(order?.y, 0), 'rule 5: -0 is not read as 0')
 }
 
+const checkOwn: Check = async ({ store }) => {
+  const name = (entry: string): EntryName => ({ key: 'k', state: 's', entry })
+  const own = { list: [...values], position: 1, states: 2, value: 3 }
+  await mustWrite(store, 'k', undefined, { ...itemOf(1, { position: 4, own: 5 }), own }, [
+    { state: 's', entry: 'a', value: 1, own },
+    { state: 's', entry: 'removed', value: undefined, own },
+    { state: 's', entry: 'none', value: 1, own: undefined },
+  ])
+  const item = await read(store, 'k')
+  demandEqual(item, { ...itemOf(1, { own: 5, position: 4 }), own }, 'rule 5: what is read of an item with `own`')
+  const entries = await store.readEntries(['a', 'removed', 'none'].map(name), open())
+  demandEqual(
+    entries.map((entry) => entry?.own),
+    [own, own, undefined],
+    'rule 5: what is read of the `own` of entries',
+  )
+  demand(!('own' in (entries[2] ?? {})), 'rule 5: an entry without `own` comes back with one')
+  const listed = await store.listEntries('k', 's', open())
+  demandEqual(listed.get('a')?.own, own, 'rule 5: what is listed of the `own` of an entry')
+  const lost = await write(store, 'k', undefined, itemOf(2))
+  demandEqual(lost.status === 'conflict' && lost.found?.own, own, 'rule 2: the `own` that a lost commit is given')
+  await mustWrite(store, 'k', 1, itemOf(2))
+  demand(!('own' in ((await read(store, 'k')) ?? {})), 'rule 5: an item without `own` comes back with one')
+}
+
+const checkManifest: Check = async ({ store }) => {
+  demandEqual(await store.readManifest(open()), undefined, 'rule 8: the manifest before any')
+  const manifest = { format: 1, states: [...values] }
+  const raced = [manifest, manifest, manifest].map((value) => store.writeManifest(value, open()))
+  demandEqual((await Promise.all(raced)).filter(Boolean).length, 1, 'rule 8: how many wrote the manifest first')
+  demandEqual(await store.writeManifest('another', open()), false, 'rule 8: a second manifest')
+  demandEqual(await store.readManifest(open()), manifest, 'rule 8: the manifest')
+  await demandTerminal(store.writeManifest(Number.NaN, open()), 'the manifest NaN')
+  demandEqual(await store.readProgress('', open()), undefined, 'rule 8: progress beside a manifest')
+  demandEqual(await store.readProgress('manifest', open()), undefined, 'rule 8: progress beside a manifest')
+  demandEqual(await read(store, ''), undefined, 'rule 8: an item beside a manifest')
+}
+
 const checkOwnership: Check = async ({ store }) => {
   const list: StateValue[] = [1]
   const bytes = Uint8Array.of(1)
   const states = { list, bytes }
-  const entries: Entries = [{ state: 's', entry: 'e', value: list }]
-  await mustWrite(store, 'k', undefined, itemOf(1, states), entries)
+  const entries: Entries = [{ state: 's', entry: 'e', value: list, own: list }]
+  await mustWrite(store, 'k', undefined, { ...itemOf(1, states), own: list }, entries)
   await store.writeProgress('p', 0, list, open())
+  await store.writeManifest(list, open())
   list.push(2)
   bytes[0] = 2
-  const expected = itemOf(1, { list: [1], bytes: Uint8Array.of(1) })
+  const expected = { ...itemOf(1, { list: [1], bytes: Uint8Array.of(1) }), own: [1] }
   const name = { key: 'k', state: 's', entry: 'e' }
   for (const whose of ['written', 'read before']) {
     const item = await read(store, 'k')
     const entry = await readEntry(store, name)
     const progress = await store.readProgress('p', open())
+    const manifest = await store.readManifest(open())
     demandEqual(item, expected, `rule 5: the item, after the value that was ${whose} was changed,`)
     demandEqual(
-      [entry?.value, progress?.value],
-      [[1], [1]],
+      [entry?.value, entry?.own, progress?.value, manifest],
+      [[1], [1], [1], [1]],
       `rule 5: what is kept, after the value ${whose} was changed,`,
     )
     const lost = await write(store, 'k', undefined, itemOf(2))
@@ -314,32 +268,10 @@ const checkOwnership: Check = async ({ store }) => {
       foundStates.list.push(3)
       foundStates.bytes[0] = 3
     }
-    for (const value of [entry?.value, progress?.value] as StateValue[][]) value.push(3)
+    const shared = [item?.own, entry?.value, entry?.own, progress?.value, manifest] as StateValue[][]
+    for (const value of shared) value.push(3)
   }
 }
-
-/** Nothing of these may be written: they would come back as something else. */
-const refused: readonly unknown[] = [
-  undefined,
-  Number.NaN,
-  Number.POSITIVE_INFINITY,
-  1e-200,
-  1e200,
-  10n ** 38n + 1n,
-  '\ud800',
-  new Date(0),
-  new Map(),
-  new Set(),
-  () => 1,
-  Symbol('s'),
-  [undefined],
-  new Array(1),
-  { x: undefined },
-  { '': 1 },
-  JSON.parse('{"__proto__":1}'),
-  Array.from({ length: 40 }).reduce((inner) => [inner], 0),
-  'x'.repeat(400 * 1_024),
-]
 
 async function demandTerminal(call: Promise<unknown>, what: string): Promise<void> {
   const error = await call.then(
@@ -359,6 +291,9 @@ const checkRefusals: Check = async ({ store }) => {
     if (value === undefined) continue
     const entries: Entries = [{ state: 's', entry: 'e', value }]
     await demandTerminal(write(store, 'k', undefined, itemOf(1), entries), `the entry ${what}`)
+    await demandTerminal(write(store, 'k', undefined, { ...itemOf(1), own: value }), `the item's own ${what}`)
+    const owning: Entries = [{ state: 's', entry: 'e', value: 1, own: value }]
+    await demandTerminal(write(store, 'k', undefined, itemOf(1), owning), `the entry's own ${what}`)
     await demandTerminal(store.writeProgress('p', 0, value, open()), `the progress ${what}`)
   }
   const many = Array.from({ length: 100 }, (_, i) => ({ state: 's', entry: String(i), value: i }))
@@ -429,6 +364,9 @@ const checkExpiry: Check = async ({ store }) => {
 
 const checkAbort: Check = async ({ store }) => {
   const aborted = AbortSignal.abort()
+  const due: DueEntry = { slot: 1, domain: 'event-time', timeMs: 1, key: 'k' }
+  const kept = { ...due, key: 'kept' }
+  await store.putDue([kept], open())
   const calls: Record<string, () => Promise<unknown>> = {
     readProgress: () => store.readProgress('p', aborted),
     writeProgress: () => store.writeProgress('p', 0, 1, aborted),
@@ -436,6 +374,11 @@ const checkAbort: Check = async ({ store }) => {
     readEntries: () => store.readEntries([{ key: 'k', state: 's', entry: 'e' }], aborted),
     listEntries: () => store.listEntries('k', 's', aborted),
     commit: () => store.commit({ key: 'k', readPosition: undefined, item: itemOf(1), entries: [] }, aborted),
+    readManifest: () => store.readManifest(aborted),
+    writeManifest: () => store.writeManifest(1, aborted),
+    putDue: () => store.putDue([due], aborted),
+    readDue: () => store.readDue(1, 'event-time', 1, { limit: 1 }, aborted),
+    deleteDue: () => store.deleteDue([kept], aborted),
   }
   for (const [name, call] of Object.entries(calls)) {
     const answered = await call().then(
@@ -446,6 +389,9 @@ const checkAbort: Check = async ({ store }) => {
   }
   demandEqual(await read(store, 'k'), undefined, 'rule 7: the item after an aborted commit')
   demandEqual(await store.readProgress('p', open()), undefined, 'rule 7: progress after an aborted write')
+  demandEqual(await store.readManifest(open()), undefined, 'rule 7: the manifest after an aborted write')
+  const { entries } = await store.readDue(1, 'event-time', 1, { limit: 9 }, open())
+  demandEqual(entries, [kept], 'rule 7: the due entries after an aborted put and an aborted deletion')
 }
 
 /**
@@ -466,12 +412,18 @@ export function stateStoreConformance(
     ['one of several commits at once takes place', checkRace],
     ['progress is written only at the version that was read', checkProgress],
     ['values come back as they were written', checkValues],
+    ["the runner's own attributes come back beside the values", checkOwn],
     ['nothing is shared with the caller', checkOwnership],
     ['what would not come back is refused', checkRefusals],
     ['keys of any kind are told apart', checkKeys],
     ['entries of any name are told apart and listed in order', checkEntryNames],
     ['conditions see expired items as reads do', checkExpiry],
     ['after an abort nothing starts', checkAbort],
+    ['the manifest is written once', checkManifest],
+    ['due entries are put, read and deleted by slot and domain', checkDueEntries],
+    ['due entries come in the order of their times, also before 1970', checkDueOrder],
+    ['due entries are read page by page, with the time of the next', checkDuePages],
+    ['due entries of keys of any kind are told apart', checkDueKeys],
   ]
   if (lostAnswers) checks.push(['a call whose answer is lost rejects, and may have taken effect', checkLostAnswers])
   return checks.map(([rule, check]) => ({

@@ -9,7 +9,9 @@ import type { Format } from '../core/format.ts'
 import type { RecordInfo } from '../core/record.ts'
 import type { Arm } from '../operators/branch.ts'
 import type { Table } from '../operators/enrich/table.ts'
+import type { KeyedOperator } from '../operators/keyed/keyed-operator.ts'
 import type { Operator } from '../operators/operator.ts'
+import type { Key } from '../state/key-encoding.ts'
 import type { EventTime } from '../time/event-time.ts'
 
 export interface SourceNode {
@@ -19,6 +21,8 @@ export interface SourceNode {
   readonly schema: StandardSchemaV1 | undefined
   readonly eventTime: EventTime<unknown> | undefined
   readonly outOfOrdernessMs: number
+  /** How far ahead of its arrival an event time may be; undefined where nothing is said. */
+  readonly skewLimitMs: number | undefined
   readonly onDelete: ((key: string | undefined, record: RecordInfo) => unknown) | undefined
 }
 
@@ -62,8 +66,26 @@ export interface KeyByNode {
   readonly type: 'key-by'
   readonly kind: 'keyBy'
   readonly name: string
-  readonly key: (value: unknown) => string
+  readonly key: (value: unknown) => Key
+  /** Into how many slots the keys fall: a power of two. */
+  readonly slots: number
   readonly input: GraphNode
+}
+
+/** An operator that keeps state by the key of the `keyBy` that it follows, directly or behind others of its kind. */
+export interface KeyedNode {
+  readonly type: 'keyed'
+  readonly kind: KeyedOperator['kind']
+  readonly name: string
+  readonly operator: KeyedOperator
+  readonly input: KeyByNode | KeyedNode
+}
+
+/** One side output of a keyed operator. */
+export interface SideNode {
+  readonly type: 'side'
+  readonly name: string
+  readonly input: KeyedNode
 }
 
 /** One stream written to one sink. A sink may be written to from several places. */
@@ -79,7 +101,17 @@ export interface SinkDeclaration {
   readonly key: ((value: unknown) => string) | undefined
 }
 
-export type GraphNode = SourceNode | OperatorNode | EnrichNode | BranchNode | ArmNode | MergeNode | KeyByNode | ToNode
+export type GraphNode =
+  | SourceNode
+  | OperatorNode
+  | EnrichNode
+  | BranchNode
+  | ArmNode
+  | MergeNode
+  | KeyByNode
+  | KeyedNode
+  | SideNode
+  | ToNode
 
 /** Everything that one topology declares, in the order of declaration. */
 export interface Graph {
@@ -112,6 +144,10 @@ export function labelOf(node: GraphNode): string {
       return `source "${node.name}"`
     case 'key-by':
       return `keyBy "${node.name}"`
+    case 'keyed':
+      return `${node.kind} "${node.name}"`
+    case 'side':
+      return `side "${node.name}"`
     case 'arm':
       return `arm "${node.name}"`
     case 'to':

@@ -17,6 +17,13 @@ export interface SourceOptions<T> {
   /** How far event times trail the largest one seen. @default none */
   readonly outOfOrderness?: Duration
   /**
+   * How far ahead of its arrival at the broker an event time may be. A record beyond that moves no time, so one clock that is
+   * wrong makes no other record late; it is late itself for every window, and goes to their late output. Needs times of arrival
+   * that the broker sets: Kinesis does, Kafka where the topic says `message.timestamp.type=LogAppendTime`.
+   * @default none: every event time counts
+   */
+  readonly skewLimit?: Duration
+  /**
    * What a Kafka tombstone (a null value) means: gives the value to go on with, or undefined to leave it out.
    * @default a tombstone is a dead letter, code `unexpected-delete`
    */
@@ -113,6 +120,7 @@ export class Topology {
       schema,
       eventTime: options.eventTime as EventTime<unknown> | undefined,
       outOfOrdernessMs: options.outOfOrderness?.ms ?? 0,
+      skewLimitMs: options.skewLimit?.ms,
       onDelete: options.onDelete,
     }
     const added = this.#add(node)
@@ -155,7 +163,7 @@ export class Topology {
   }
 
   #add<N extends GraphNode>(node: N): N {
-    if (node.type === 'key-by') this.#claim('keyBy', node.name)
+    if (node.type === 'key-by' || node.type === 'keyed') this.#claim(node.kind, node.name)
     else if (node.type !== 'source') this.#refuseIfSealed(`a ${'kind' in node ? node.kind : node.type} step`)
     this.#nodes.push(node)
     return node

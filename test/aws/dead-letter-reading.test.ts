@@ -25,6 +25,27 @@ test.each([
   expect(readDeadLetter(text)).toEqual({ problem })
 })
 
+const keyed = { side: 'by-key', slot: 3, number: 7, eventTimeMs: 1_000.5, ownMarkMs: null }
+
+test('what stages with progress and with state say of a record is read back, and must be whole', () => {
+  for (const more of [{ ownMarkMs: null }, { ownMarkMs: 5, applied: true as const }, { keyed }]) {
+    const entry = entryAt('1', more)
+    expect(readDeadLetter(entryText(entry))).toEqual(entry)
+  }
+  for (const broken of [
+    { ownMarkMs: 'now' },
+    { applied: false },
+    { keyed: null },
+    ...Object.keys(keyed).map((field) => ({ keyed: { ...keyed, [field]: undefined } })),
+    { keyed: { ...keyed, slot: 1.5 } },
+  ]) {
+    expect([broken, readDeadLetter(JSON.stringify({ ...entryAt('1'), ...broken }))]).toEqual([
+      broken,
+      { problem: 'it is not a dead letter of Millrace' },
+    ])
+  }
+})
+
 test('a handle is short and stays the same', () => {
   expect(deadLetterHandle('orders/shardId-000000000000/49545/0')).toMatch(/^[0-9a-f]{8}$/)
   expect(deadLetterHandle('a')).toBe('ca978112')

@@ -43,15 +43,17 @@ describe('the table', () => {
     const table = new StateTable()
     const store = table.store()
     const states = { count: 3, total: 12n, seats: [1, 'a', null, true], raw: Uint8Array.of(255) }
-    const item = { position: 7, states, expiresAtSeconds: 1_800_000_000 }
+    const own = { eventTimeMs: 5, states: { count: { version: 2 } } }
+    const item = { position: 7, states, expiresAtSeconds: 1_800_000_000, own }
     const entries = [
-      { ...room('12', { guest: 'ä' }), expiresAtSeconds: 1_800_000_001 },
+      { ...room('12', { guest: 'ä' }), expiresAtSeconds: 1_800_000_001, own: { touchedMs: 5 } },
       { ...room('#'), value: undefined },
     ]
     await store.commit({ key: 'h1', readPosition: undefined, item, entries }, never())
     await store.writeProgress('shardId-000000000001', 0, { completed: 5 }, never())
+    await store.writeManifest({ stage: 'by-hotel', slots: 64 }, never())
     const { Items } = table.model.call('Scan', { TableName: tableName })
-    expect(Items).toHaveLength(4)
+    expect(Items).toHaveLength(5)
     expect(JSON.parse(JSON.stringify(Items))).toEqual(
       expect.arrayContaining([
         {
@@ -67,6 +69,7 @@ describe('the table', () => {
               raw: { B: { 0: 255 } },
             },
           },
+          own: { M: { eventTimeMs: { N: '5' }, states: { M: { count: { M: { version: { N: '2' } } } } } } },
           ttl: { N: '1800000000' },
         },
         {
@@ -75,6 +78,7 @@ describe('the table', () => {
           format: { N: '1' },
           position: { N: '7' },
           value: { M: { guest: { S: 'ä' } } },
+          own: { M: { touchedMs: { N: '5' } } },
           ttl: { N: '1800000001' },
         },
         { pk: { S: 'key#h1' }, sk: { S: 'map#rooms##' }, format: { N: '1' }, position: { N: '7' } },
@@ -84,6 +88,12 @@ describe('the table', () => {
           format: { N: '1' },
           version: { N: '1' },
           value: { M: { completed: { N: '5' } } },
+        },
+        {
+          pk: { S: 'manifest#' },
+          sk: { S: 'manifest' },
+          format: { N: '1' },
+          value: { M: { slots: { N: '64' }, stage: { S: 'by-hotel' } } },
         },
       ]),
     )
@@ -102,7 +112,7 @@ describe('the table', () => {
     )
     const key = fc.oneof(fc.string(), fc.constant('ä'.repeat(3_000)))
     fc.assert(
-      fc.property(key, value, (text, state) => {
+      fc.property(key, value, fc.option(value, { nil: undefined }), (text, state, own) => {
         let counted = 0
         const limits = {
           stage: 's',
@@ -112,7 +122,7 @@ describe('the table', () => {
           },
         }
         const { item } = checkedCommit(
-          { ...commitOf(2), key: text, item: { ...commitOf(2).item, states: { state } } },
+          { ...commitOf(2), key: text, item: { ...commitOf(2).item, states: { state }, own } },
           limits,
         )
         const bytes = itemBytes(writeKeyItem(keyItemKey(text), { ...item, expiresAtSeconds: 1_800_000_000 }))

@@ -1,6 +1,16 @@
 import { App } from 'aws-cdk-lib'
 import { Match, Template } from 'aws-cdk-lib/assertions'
-import { EnrichmentStack, PartitionsStack, PaymentsStack } from '../../bin/demos/demo-stacks.ts'
+import {
+  BookingsStack,
+  BoundedStateStack,
+  ClassicsStack,
+  DriversStack,
+  EnrichmentStack,
+  MapStateStack,
+  PartitionsStack,
+  PaymentsStack,
+  TableFirstStack,
+} from '../../bin/demos/demo-stacks.ts'
 
 /** Without bundling, which `npm run synth` does. */
 const app = () => new App({ context: { 'aws:cdk:bundling-stacks': [] } })
@@ -29,4 +39,35 @@ test('S3: the function is told where the reference service is', () => {
   template.hasResourceProperties('AWS::Lambda::Function', {
     Environment: { Variables: Match.objectLike({ REFERENCE_URL: { Ref: 'ReferenceUrl' } }) },
   })
+})
+
+test.each([
+  ['S4', new DriversStack(app(), 'Drivers')],
+  ['S5', new BookingsStack(app(), 'Bookings')],
+  ['S6', new BoundedStateStack(app(), 'BoundedState')],
+  ['S7', new MapStateStack(app(), 'MapState')],
+])('%s: a function for the source, one for the keyed stage, and a table with TTL for its state', (_, stack) => {
+  const template = Template.fromStack(stack)
+  template.resourceCountIs('AWS::Lambda::Function', 2)
+  template.resourceCountIs('AWS::DynamoDB::GlobalTable', 1)
+  template.hasResourceProperties('AWS::DynamoDB::GlobalTable', {
+    TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
+  })
+})
+
+test('S8: five applications with a table each, one of them fed by two sources', () => {
+  const stack = new ClassicsStack(app(), 'Classics')
+  const template = Template.fromStack(stack)
+  template.resourceCountIs('AWS::DynamoDB::GlobalTable', 5)
+  template.resourceCountIs('AWS::Lambda::Function', 11)
+  expect(stack.applications.map(({ plan }) => plan.stages.length)).toEqual([2, 2, 2, 2, 3])
+})
+
+test('S12: the table of the accounts streams old and new images, and nothing else is written', () => {
+  const template = Template.fromStack(new TableFirstStack(app(), 'TableFirst'))
+  template.hasResourceProperties('AWS::DynamoDB::GlobalTable', {
+    StreamSpecification: { StreamViewType: 'NEW_AND_OLD_IMAGES' },
+  })
+  // That of the bookings, and that of the keyed stage.
+  template.resourceCountIs('AWS::Kinesis::Stream', 2)
 })

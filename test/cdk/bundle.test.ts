@@ -47,6 +47,8 @@ describe('the bundle of a Kinesis application', () => {
     expect(occurrences('SendMessageBatch')).toBeGreaterThan(0)
     expect(occurrences('UpdateItem')).toBe(0)
     expect(occurrences('DynamoDB_20120810')).toBe(0)
+    // Nor the runners of stages that keep progress.
+    expect(occurrences('parent-not-drained')).toBe(0)
   })
 
   it('brings its own AWS SDK and nothing of the CDK', () => {
@@ -92,25 +94,59 @@ describe('the bundle of a Kinesis application', () => {
   })
 })
 
+const sinksAndLetters = ['KINESIS_SINK', 'DYNAMODB_SINK', 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_SQS']
+
 describe('what a bundler leaves out', () => {
   const leftOut = (change: Partial<StageBindings>) =>
     Object.keys(bundlingFor(bindingsWith(change)).define ?? {}).map((name) =>
       name.replace('process.env.MILLRACE_ADAPTER_', ''),
     )
 
+  const keyed = ['STATE_DYNAMODB', 'FRAMES_KINESIS', 'LINEAGE_KINESIS', 'ANNOUNCER_KINESIS']
+  const state = { tableName: 'by-hotel' }
+  const feeds = [{ stage: 'by-hotel', slots: 64, streamName: 'by-hotel' }]
+  const stream = {
+    name: 'by-city',
+    kind: 'kinesis',
+    streamArn: 'arn:aws:kinesis:eu-central-1:1:stream/by-city',
+  } as const
+  const topic = { name: 'orders', kind: 'kafka', topic: 'orders' } as const
+
   it.each<[string, Partial<StageBindings>, string[]]>([
-    ['no sink, dead letters in S3', {}, ['KINESIS_SINK', 'DYNAMODB_SINK', 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_SQS']],
+    ['no sink, dead letters in S3', {}, [...sinksAndLetters, ...keyed]],
+    ['a keyed stage', { state, sources: [stream] }, [...sinksAndLetters, 'FRAMES_KINESIS', 'ANNOUNCER_KINESIS']],
+    [
+      'a keyed stage that feeds another',
+      { state, feeds, sources: [stream] },
+      [...sinksAndLetters, 'ANNOUNCER_KINESIS'],
+    ],
+    [
+      'a stage that feeds a keyed one from Kafka: it tells its marks to shards',
+      { state, feeds, sources: [topic] },
+      [...sinksAndLetters, 'ANNOUNCER_KINESIS'],
+    ],
     [
       'a table, dead letters in SQS without offload',
       {
         sinks: [{ name: 't', kind: 'dynamodb', tableName: 't', partitionKey: 'id' }],
         deadLetters: { kind: 'sqs', queueUrl: 'q' },
       },
-      ['KINESIS_SINK', 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_S3'],
+      ['KINESIS_SINK', 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_S3', ...keyed],
     ],
   ])('%s', (_, change, expected) => {
     expect(leftOut(change)).toEqual(expected)
   })
+})
+
+it('the announcer has streams and tables of its own, and no sink, dead letter or runner', () => {
+  const { define } = bundlingFor({ formatVersion: 1, topology: 'shop', announces: [] })
+  expect(Object.keys(define ?? {}).map((name) => name.replace('process.env.MILLRACE_ADAPTER_', ''))).toEqual([
+    ...sinksAndLetters,
+    'DEAD_LETTERS_S3',
+    'STATE_DYNAMODB',
+    'FRAMES_KINESIS',
+    'LINEAGE_KINESIS',
+  ])
 })
 
 describe('the options of esbuild', () => {
@@ -133,7 +169,7 @@ describe('the handler of an entry', () => {
     // As in a user's project, where both are installed.
     if (!existsSync(join(folder, 'node_modules')))
       symlinkSync(join(__dirname, '../../node_modules'), join(folder, 'node_modules'))
-    return expect(() => checkHandlerExport('orders', file, handler))
+    return expect(() => checkHandlerExport('stage "orders"', file, handler))
   }
 
   it.each([

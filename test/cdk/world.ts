@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { App, Stack } from 'aws-cdk-lib'
 import { Match, Template } from 'aws-cdk-lib/assertions'
 import { Stream, StreamEncryption } from 'aws-cdk-lib/aws-kinesis'
+import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import {
   bind,
   KinesisSink,
@@ -48,7 +49,12 @@ export function shopIn(
 
 /** The statements of the role of one stage, as `action: resource` lines with logical ids in short. */
 export function grantsOf(stack: Stack, application: StreamApplication, stage: string): string[] {
-  const role = stack.resolve(application.stage(stage).function.role?.roleArn)['Fn::GetAtt'][0]
+  return grantsOfRole(stack, application.stage(stage).function)
+}
+
+/** The statements of the role of a function, as {@link grantsOf} gives them. */
+export function grantsOfRole(stack: Stack, target: IFunction): string[] {
+  const role = stack.resolve(target.role?.roleArn)['Fn::GetAtt'][0]
   const policies = Template.fromStack(stack).findResources('AWS::IAM::Policy', {
     Properties: { Roles: Match.arrayWith([{ Ref: role }]) },
   })
@@ -72,7 +78,12 @@ function shorten(resource: unknown): string {
 
 /** What a stage's function is told, with references in place of names. */
 export function bindingsOf(stack: Stack, application: StreamApplication, stage: string) {
-  const id = stack.getLogicalId(application.stage(stage).function.node.defaultChild as never)
+  return bindingsOfFunction(stack, application.stage(stage).function)
+}
+
+/** What a function is told, as {@link bindingsOf} gives it. */
+export function bindingsOfFunction(stack: Stack, target: IFunction) {
+  const id = stack.getLogicalId(target.node.defaultChild as never)
   const { MILLRACE_BINDINGS } = Template.fromStack(stack).toJSON().Resources[id].Properties.Environment.Variables
   const parts: unknown[] = MILLRACE_BINDINGS['Fn::Join'][1]
   return JSON.parse(

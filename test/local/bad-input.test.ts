@@ -92,7 +92,16 @@ async function startMapping(ports: Ports) {
   await mapping.start()
   closing.push(() => mapping.stop())
   const status = () => ({
-    stages: [{ name: 'orders', streamName: 'orders', mapping: mapping.status(), recordsDone: new Map(), workers: [] }],
+    stages: [
+      {
+        name: 'orders',
+        kind: 'stateless' as const,
+        streamName: 'orders',
+        mapping: mapping.status(),
+        recordsDone: new Map(),
+        workers: [],
+      },
+    ],
     outputs: [],
   })
   return {

@@ -1,4 +1,5 @@
 import { GetFunctionConfigurationCommand, InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda'
+import type { KinesisPort } from '../../lib/aws/kinesis-destination.ts'
 import { DeployedFunction } from '../../lib/local/dead-letter-lambda.ts'
 import type { OriginalRecord } from '../../lib/local/dead-letter-record.ts'
 
@@ -12,6 +13,7 @@ const bindings = {
 const record: OriginalRecord = {
   ...{ kind: 'kinesis', source: 'orders', partition: 'shardId-000000000000', position: '7', subPosition: 1 },
   ...{ arrivalTimeMs: 1_500, key: 'aw==', payload: 'e30=', headers: [] },
+  redrive: { ownMarkMs: 1_400, applied: false },
 }
 
 interface Call {
@@ -54,6 +56,7 @@ test('the function is invoked for its answer, with the event of its source, and 
         millrace: { subPosition: 1 },
       },
     ],
+    millrace: { redrive: { ownMarkMs: 1_400, applied: false } },
   })
 })
 
@@ -70,6 +73,30 @@ test('a function error is named by its class alone: its message and a strange cl
     const reason = 'the function failed (an error without a type): its log says why'
     expect(await outcomeOf(payload)).toEqual({ kind: 'function-error', reason })
   }
+})
+
+test('dead letters of keyed stages go to the streams that the function writes to, with as many slots as it is told', async () => {
+  const streamArn = 'arn:aws:kinesis:eu-west-1:000000000000:stream/app-by-customer'
+  const feeds = [{ stage: 'by-customer', slots: 4, streamArn }]
+  const { client } = lambda(variables(JSON.stringify({ ...bindings, feeds })))
+  const puts: unknown[] = []
+  const kinesis: KinesisPort = {
+    async send({ input }) {
+      puts.push(input)
+      return { Records: [{}] } as never
+    },
+  }
+  const streams = (await DeployedFunction.open(client, 'orders-fn')).keyedStreams(kinesis)
+  expect(streams.slotsOf('by-customer')).toBe(4)
+  expect(streams.slotsOf('by-city')).toEqual({
+    reason:
+      'it failed in the keyed stage "by-city", which the function orders-fn does not feed: name with --function one that does',
+  })
+  await streams.publish('by-customer', { slot: 1, bytes: Buffer.from('frame') })
+  const ExplicitHashKey = String(2n ** 126n)
+  expect(puts).toEqual([
+    { StreamARN: streamArn, Records: [{ Data: Buffer.from('frame'), PartitionKey: '1', ExplicitHashKey }] },
+  ])
 })
 
 test('a throttle, a lost answer and a time-out are no answers', async () => {

@@ -46,6 +46,7 @@ function run(log: QueueLetters, settlements: SettlementFile) {
       refusal: () => undefined,
       invoke: async () => ({ kind: 'answered', payload: { batchItemFailures: [] } }),
     },
+    streams: { slotsOf: () => ({ reason: 'there is none' }), publish: none },
   })
 }
 

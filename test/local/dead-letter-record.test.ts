@@ -116,3 +116,22 @@ test('a record of another kind of source, or of another topic than is bound now,
   expect(misfit(record, kinesis)).toBe('it came from Kafka, and "orders" is bound to Kinesis now')
   expect(misfit(record, undefined)).toBe('the function takes no source "orders"')
 })
+
+test('the event says of what it is a redrive: the own mark of the record, and whether keyed state has what it was to get', async () => {
+  const [record] = ofKinesis({ Records: [row(Buffer.from('{}'))] })
+  const where = { topology: 'app', stage: 'orders', failedAtMs: 9 }
+  const none = async () => {
+    throw new Error('nothing else is read')
+  }
+  const reading = { topology: 'app', sources: ['orders'], readSource: none, readObject: none }
+  const markOf = async (phase: 'step' | 'sink', more: Parameters<typeof deadLetterOf>[3]) => {
+    const failure = { error: new Error('no'), phase, attempts: 1 }
+    const found = await originalRecord(deadLetterOf(record as SourceRecord, failure, where, more), reading)
+    if ('reason' in found) throw new Error(found.reason)
+    return redriveEvent(found, kinesis).millrace?.redrive
+  }
+  expect(await markOf('step', { ownMarkMs: 5 })).toEqual({ ownMarkMs: 5, applied: false })
+  expect(await markOf('step', {})).toEqual({ ownMarkMs: null, applied: false })
+  expect(await markOf('sink', { ownMarkMs: null })).toEqual({ ownMarkMs: null, applied: true })
+  expect(await markOf('step', { ownMarkMs: 5, applied: true })).toEqual({ ownMarkMs: 5, applied: true })
+})

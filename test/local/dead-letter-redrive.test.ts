@@ -6,6 +6,7 @@ import { DeadLetterLog } from '../../lib/local/dead-letter-log.ts'
 import type { OriginalRecord } from '../../lib/local/dead-letter-record.ts'
 import { type RedriveOptions, type RedriveOutcome, redrive } from '../../lib/local/dead-letter-redrive.ts'
 import { SettlementFile } from '../../lib/local/dead-letter-settlement.ts'
+import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
 import { aggregateOf } from '../aws/kpl-aggregate-bytes.ts'
 import { base64, DeadLetterStream, entryAt, scratchDirectory } from './dead-letter-world.ts'
 
@@ -40,6 +41,7 @@ async function run(entries: readonly DeadLetterEntry[], answer: Answer = done, c
         return answer(record, stream)
       },
     },
+    streams: { slotsOf: () => ({ reason: 'there is none' }), publish: async () => undefined },
     readSource: async () => undefined,
     readObject: async () => {
       throw new Error('it is gone')
@@ -67,6 +69,7 @@ test('a record goes to the function as its source held it', async () => {
       key: base64('key-49545'),
       payload: base64('payload-49545'),
       headers: [],
+      redrive: { ownMarkMs: null, applied: false },
     },
   ])
   expect([outcomes, open]).toEqual([{ '49545': { kind: 'done' } }, []])
@@ -132,7 +135,7 @@ test('a function that takes none of five in a row is not asked again, and what i
     position === '1' ? done({} as OriginalRecord, stream) : { kind: 'function-error', reason: 'no handler' }
   const { invoked, outcomes, open, stopped } = await run(entries, broken)
   expect(invoked.map(({ position }) => position)).toEqual(['0', '1', '2', '3', '4', '5', '6'])
-  expect(stopped).toBe('the function took none of 5 records in a row')
+  expect(stopped).toBe('none of 5 records in a row was taken')
   expect([Object.keys(outcomes).length, open.length]).toEqual([7, 8])
 })
 
@@ -145,6 +148,8 @@ test('what cannot be redriven from here is refused with the reason, and the func
     entryAt('5', { partition: 'orders-0', omitted: { bytes: 9, because: 'large' }, payload: null }),
     entryAt('7', { partition: 'orders-0', reason: { ...entryAt('7').reason, code: 'kafka-record-malformed' } }),
     entryAt('6', { omitted: { bytes: 9, because: 'large' }, payload: null }),
+    entryAt('8', { source: 'by-key', stage: 'by-key', reason: { ...entryAt('8').reason, code: 'frame-corrupt' } }),
+    entryAt('9', { source: 'by-key', stage: 'by-key', reason: { ...entryAt('9').reason, phase: 'timer' } }),
   ])
   expect(invoked).toEqual([])
   const reasons = Object.values(outcomes).map((outcome) => ('reason' in outcome ? outcome.reason : outcome.kind))
@@ -152,12 +157,14 @@ test('what cannot be redriven from here is refused with the reason, and the func
     expect.stringMatching(/^Lambda delivered it in a form that could not be read/),
     'it came from Kafka',
     'it is a dead letter of topology "other-app", not of "orders-app"',
+    'it is a timer of the keyed stage "by-key" and no record, and timers are not redriven',
+    'it is an entry of the stream of the keyed stage "by-key" that could not be read as a frame, so it is not known what records it had',
     'its bytes are in s3://b/k only, and it is gone',
     'its bytes were too large for where dead letters go, and redrive does not read Kafka',
     'its bytes were too large for where dead letters go, and the source no longer holds the record',
     'the function of topology "orders-app" takes no source "gone": it takes orders',
   ])
-  expect(open).toHaveLength(7)
+  expect(open).toHaveLength(9)
 })
 
 test('bytes that only the source holds are read there; of an aggregate it is the record that was given up', async () => {
@@ -222,4 +229,46 @@ test('a new entry that is seen only a while after the answer is still found', as
   }
   const { outcomes, open } = await run([entryAt('1')], answer, { clock, visibleAfterMs: 1_000 })
   expect([outcomes, open]).toEqual([{ '1': { kind: 'dead-letter', phase: 'decode', code: 'not-json' } }, ['1']])
+})
+
+const keyed = { side: 'by-key', slot: 0, number: 7, eventTimeMs: 1_000, ownMarkMs: 900 }
+const keyedAt = (number: number, changes: Partial<DeadLetterEntry> = {}): DeadLetterEntry =>
+  entryAt(String(number), {
+    ...{ stage: 'by-key', keyed: { ...keyed, number }, reason: { ...entryAt('1').reason, phase: 'step' }, ...changes },
+    id: `by-key/slot-0/${number}`,
+  })
+
+/** A stream of one keyed stage, which refuses frames of these identities. */
+function stageStream(refused: readonly string[] = []) {
+  const sent: string[] = []
+  const streams: RedriveOptions['streams'] = {
+    slotsOf: () => 1,
+    async publish(_stage, { bytes }) {
+      const frame = decodeFrame(bytes)
+      const [id = ''] = frame.kind === 'redrive' ? frame.records.map(({ redrive }) => redrive) : []
+      if (refused.includes(id)) throw new Error('throttled\nwhatever')
+      sent.push(id)
+    },
+  }
+  return { sent, streams }
+}
+
+test('a dead letter of a keyed stage goes to the stream of its stage in the order of its log, and to no function', async () => {
+  const { sent, streams } = stageStream()
+  const { invoked, outcomes, open } = await run([keyedAt(10), keyedAt(9), keyedAt(100)], done, { streams })
+  expect([sent, invoked, open]).toEqual([['by-key/slot-0/9', 'by-key/slot-0/10', 'by-key/slot-0/100'], [], []])
+  expect(Object.values(outcomes)).toEqual([{ kind: 'done' }, { kind: 'done' }, { kind: 'done' }])
+})
+
+test('one that its stream does not take stays open, and later ones of its key wait', async () => {
+  const { sent, streams } = stageStream(['by-key/slot-0/1'])
+  const key = base64('a')
+  const letters = [keyedAt(1, { key }), keyedAt(2, { key }), keyedAt(3, { key: base64('b') })]
+  const { outcomes, open } = await run(letters, done, { streams })
+  expect(outcomes).toEqual({
+    '1': { kind: 'returned', reason: 'throttled' },
+    '2': { kind: 'returned', reason: expect.stringMatching(/^waits behind/) },
+    '3': { kind: 'done' },
+  })
+  expect([sent, open]).toEqual([['by-key/slot-0/3'], ['1', '2']])
 })

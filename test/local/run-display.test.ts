@@ -46,6 +46,17 @@ class Output {
   }
 }
 
+test('shards of several stages are told apart by the stage, in the block and in the line', () => {
+  const shards = view.shards.map((shard, index) => ({ ...shard, stage: ['orders', 'by-customer'][index] ?? '' }))
+  const rows = renderBlock({ ...view, shards }).filter((line) => line.includes('shardId'))
+  expect(rows).toEqual([
+    expect.stringMatching(/^orders shardId-000000000000 /),
+    expect.stringMatching(/^by-customer shardId-000000000001 /),
+    'by-customer shardId-000000000001 blocked: the stream is gone',
+  ])
+  expect(renderLine({ ...view, shards }, 0)).toContain('shards: orders 0 at …9499534338 lag 0.3 s; by-customer 1 at')
+})
+
 test('the live block shows progress, counts, rate and each shard', () => {
   expect(renderBlock(view)).toEqual([
     'sent  ███████████████░░░░░░░░░░░░░  53 %   61,200 of 113,533 records',

@@ -91,6 +91,22 @@ test.each<[string, readonly BoundName[], readonly BoundName[], string]>([
   expect(() => checkBindings(threeLines(), boundSources, boundSinks)).toThrow(message)
 })
 
+test('a circle through keyed stages is refused, whatever stage feeds which', () => {
+  const app = new Topology('app')
+  app
+    .source('a', text())
+    .keyBy('first', (line) => line)
+    .reduce('longest', (line) => line, { emit: 'per-batch' })
+    .keyBy('second', (line) => line)
+    .reduce('shortest', (line) => line, { emit: 'per-batch' })
+    .to(app.sink<string>('x'))
+  const planned = plan(app)
+  expect(() => checkBindings(planned, bound({ a: 's1' }), bound({ x: 's2' }))).not.toThrow()
+  expect(() => checkBindings(planned, bound({ a: 's1' }), bound({ x: 's1' }))).toThrow(
+    'topology "app" is cyclic: source "a" > sink "x" > source "a"',
+  )
+})
+
 test('a circle is refused exactly where following sinks comes back', () => {
   const planned = threeLines()
   const target = fc.constantFrom('s1', 's2', 's3', 's4')
@@ -124,6 +140,14 @@ test('a bundle needs the adapters of what is bound, and no other', () => {
     deadLetters: { kind: 'sqs', queueUrl: 'q' },
   }
   expect([...adaptersOf(bindings)]).toEqual(['kinesis-sink', 'dead-letters-sqs'])
+  const feeding: StageBindings = {
+    ...bindings,
+    state: { tableName: 't' },
+    feeds: [{ stage: 'by-line', slots: 4, streamName: 's' }],
+  }
+  expect(adaptersOf(feeding)).toEqual(
+    new Set([...adaptersOf(bindings), 'state-dynamodb', 'frames-kinesis', 'lineage-kinesis']),
+  )
   const offloading: StageBindings = {
     ...bindings,
     sinks: [],
@@ -133,6 +157,9 @@ test('a bundle needs the adapters of what is bound, and no other', () => {
   expect(adapterSwitches(offloading)).toEqual({
     'process.env.MILLRACE_ADAPTER_KINESIS_SINK': '"false"',
     'process.env.MILLRACE_ADAPTER_DYNAMODB_SINK': '"false"',
+    'process.env.MILLRACE_ADAPTER_STATE_DYNAMODB': '"false"',
+    'process.env.MILLRACE_ADAPTER_FRAMES_KINESIS': '"false"',
+    'process.env.MILLRACE_ADAPTER_LINEAGE_KINESIS': '"false"',
     'process.env.MILLRACE_ADAPTER_DEAD_LETTERS_SQS': '"false"',
   })
 })

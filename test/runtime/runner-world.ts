@@ -45,12 +45,16 @@ export function runnerOf(topology: Topology, options: WorldOptions = {}): Runner
   const deadLetters = memory.deadLetters as unknown as MemorySink
   const ports: Ports = {
     ...memory,
+    // Some of these steps count their calls, or take time: they are not pure.
+    checksPurity: false,
     sink: (name) => options.sinks?.[name] ?? memory.sink(name),
     deadLetters: options.deadLetters ?? memory.deadLetters,
   }
   const planned = plan(topology)
   const name = planned.stages[0]?.name ?? 'none'
-  const runner = new StageRunner(planned.topology, stageNamed(planned, name), ports, options)
+  const stage = stageNamed(planned, name)
+  if (stage.kind !== 'stateless') throw new Error(`stage "${name}" keeps progress`)
+  const runner = new StageRunner(planned.topology, stage, ports, options)
   return {
     clock,
     ports: memory,

@@ -9,6 +9,11 @@ export function changedStore(store: StateStore, changes: Partial<StateStore>): S
     readEntries: (...args) => store.readEntries(...args),
     listEntries: (...args) => store.listEntries(...args),
     commit: (...args) => store.commit(...args),
+    readManifest: (...args) => store.readManifest(...args),
+    writeManifest: (...args) => store.writeManifest(...args),
+    putDue: (...args) => store.putDue(...args),
+    readDue: (...args) => store.readDue(...args),
+    deleteDue: (...args) => store.deleteDue(...args),
     ...changes,
   }
 }

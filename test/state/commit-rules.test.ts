@@ -1,4 +1,10 @@
-import { checkedCommit, checkedProgress, type LargeItem, type StateLimits } from '../../lib/state/commit-rules.ts'
+import {
+  checkedCommit,
+  checkedManifest,
+  checkedProgress,
+  type LargeItem,
+  type StateLimits,
+} from '../../lib/state/commit-rules.ts'
 import type { KeyCommit, StateValue } from '../../lib/state/state-store.ts'
 
 const limits: StateLimits = { stage: 'by-hotel' }
@@ -46,6 +52,16 @@ describe('a commit', () => {
       'stage "by-hotel", key "h1": the state rooms["12"][0] is NaN',
     ],
     [
+      'in what the runner keeps of a key',
+      () => checkedCommit({ ...commitOf({}), item: { ...commitOf({}).item, own: { at: Number.NaN } } }, limits),
+      'stage "by-hotel", key "h1": the runner\'s own attribute.at is NaN',
+    ],
+    [
+      'in the manifest',
+      () => checkedManifest({ since: new Date(0) as never }, limits),
+      'stage "by-hotel": the manifest.since is a Date',
+    ],
+    [
       'in progress',
       () => checkedProgress('shard-1', { read: new Map() as never }, limits),
       'stage "by-hotel": the progress of partition "shard-1".read is a Map',
@@ -91,6 +107,22 @@ describe('the size of an item', () => {
     expect(() => checkedCommit(commitOf({ a: text(300_000) }, { entries }), limits)).not.toThrow()
     const error = thrownBy(() => checkedCommit(commitOf({}, { entries: [entry('1', text(390_000))] }), limits))
     expect(error).toMatchObject({ code: 'state-too-large', message: expect.stringContaining('the state rooms') })
+  })
+
+  test("counts the runner's own attributes, of the key and of entries", () => {
+    const own = text(200_000)
+    const { item } = commitOf({ a: text(190_000) })
+    const changes = [{ item: { ...item, own } }, { entries: [{ ...entry('1', text(190_000)), own }] }]
+    for (const change of changes) {
+      expect(thrownBy(() => checkedCommit(commitOf({}, change), limits)).code).toBe('state-too-large')
+    }
+  })
+
+  test('of the manifest is bounded like any other', () => {
+    expect(thrownBy(() => checkedManifest(text(390_000), limits))).toMatchObject({
+      code: 'state-too-large',
+      message: expect.stringContaining('"by-hotel": the item of "manifest"'),
+    })
   })
 
   test('of progress names the partition', () => {

@@ -1,6 +1,10 @@
 import fc from 'fast-check'
 import {
   compareUtf8,
+  dueKey,
+  dueOfSortKey,
+  duePartition,
+  duePrefix,
   entryKey,
   entryPrefix,
   type Key,
@@ -10,6 +14,7 @@ import {
   progressKey,
   type TableKey,
 } from '../../lib/state/key-encoding.ts'
+import type { DueEntry } from '../../lib/state/state-store.ts'
 
 const sequence = (unit: fc.Arbitrary<string>, maxLength = 6) =>
   fc.array(unit, { maxLength }).map((units) => units.join(''))
@@ -29,14 +34,28 @@ const text = fc.oneof(
 const stateName = sequence(fc.constantFrom('#', '%', '%23', 'a', 'b', '25'), 5)
 const place = ({ pk, sk }: TableKey): string => JSON.stringify([pk, sk])
 
-type Named = readonly ['item', string] | readonly ['progress', string] | readonly ['entry', string, string, string]
+const safeInteger = fc.oneof(fc.maxSafeInteger(), fc.integer({ min: -20, max: 20 }))
+const due: fc.Arbitrary<DueEntry> = fc.record({
+  slot: fc.nat(70),
+  domain: fc.constantFrom('event-time', 'processing-time'),
+  timeMs: safeInteger,
+  key: text,
+})
+
+type Named =
+  | readonly ['item', string]
+  | readonly ['progress', string]
+  | readonly ['entry', string, string, string]
+  | readonly ['due', DueEntry]
 const named: fc.Arbitrary<Named> = fc.oneof(
   fc.tuple(fc.constant('item' as const), text),
   fc.tuple(fc.constant('progress' as const), text),
   fc.tuple(fc.constant('entry' as const), text, stateName, text),
+  fc.tuple(fc.constant('due' as const), due),
 )
 
 function keyOf(name: Named): TableKey {
+  if (name[0] === 'due') return dueKey(name[1])
   if (name[0] === 'item') return keyItemKey(name[1])
   return name[0] === 'progress' ? progressKey(name[1]) : entryKey({ key: name[1], state: name[2], entry: name[3] })
 }
@@ -128,7 +147,46 @@ describe('table keys', () => {
     )
   })
 
+  test('due entries sort by domain and time, whatever its sign, and then by the bytes of their keys', () => {
+    fc.assert(
+      fc.property(due, due, fc.boolean(), (a, other, sameTime) => {
+        const b = { ...other, slot: a.slot, domain: a.domain, timeMs: sameTime ? a.timeMs : other.timeMs }
+        const [left, right] = [dueKey(a), dueKey(b)]
+        expect([left.pk, left.sk.startsWith(duePrefix(a.domain))]).toEqual([duePartition(a.slot), true])
+        fc.pre(a.timeMs !== b.timeMs || (left.skText === undefined && right.skText === undefined))
+        const expected = a.timeMs - b.timeMs || compareUtf8(a.key, b.key)
+        expect(Math.sign(compareUtf8(left.sk, right.sk))).toBe(Math.sign(expected))
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('a due entry is read from its sort key, and nothing else is', () => {
+    fc.assert(
+      fc.property(due, (entry) => {
+        const { sk, skText = sk } = dueKey(entry)
+        expect(dueOfSortKey(skText)).toEqual({ timeMs: entry.timeMs, key: entry.key })
+      }),
+      { numRuns: 1_000 },
+    )
+    expect(dueKey({ slot: 3, domain: 'event-time', timeMs: 1_767_225_600_000, key: 'h1' })).toMatchObject({
+      pk: 'due#3',
+      sk: 'e#00001767225600000#h1',
+    })
+    expect(['', 'key', 'e#', 'e#1#k', 'x#00001767225600000#h1'].map(dueOfSortKey)).toEqual(Array(5).fill(undefined))
+  })
+
   test.each([
+    [{ slot: -1 }, '-1 is no slot'],
+    [{ slot: 0.5 }, '0.5 is no slot'],
+    [{ timeMs: 0.5 }, '0.5 is no time'],
+    [{ timeMs: Number.NEGATIVE_INFINITY }, '-Infinity is no time'],
+  ])('a due entry of %j is a bug of ours', (change, message) => {
+    expect(() => dueKey({ slot: 1, domain: 'event-time', timeMs: 1, key: 'k', ...change })).toThrow(message)
+  })
+
+  test.each([
+    ['due entry', () => dueKey({ slot: 1, domain: 'event-time', timeMs: 1, key: '\ud800' })],
     ['key', () => keyItemKey('a\ud800')],
     ['entry', () => entryKey({ key: 'k', state: 's', entry: '\udc00' })],
     ['partition', () => progressKey('\ud800')],

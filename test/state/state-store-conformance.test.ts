@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
 import { MemoryStateStore } from '../../lib/state/memory-store.ts'
-import type { EntryItem, KeyItem, StateStore, StateValue } from '../../lib/state/state-store.ts'
+import type { DueEntry, EntryItem, KeyItem, StateStore, StateValue } from '../../lib/state/state-store.ts'
 import { type StateStoreUnderTest, stateStoreConformance } from '../../lib/testing/state-store-conformance.ts'
 import { VirtualClock } from '../../lib/testing/virtual-clock.ts'
 import { StateTable } from '../aws/state-table.ts'
@@ -316,6 +317,229 @@ const broken: [what: string, rule: RegExp, Change][] = [
           { ...write, entries: entries.map((entry) => ({ ...entry, expiresAtSeconds: undefined })) },
           signal,
         ),
+    }),
+  ],
+  [
+    'leaves out the own attributes of entries',
+    /rule 5: what is read of the `own` of entries/,
+    (store) => ({
+      readEntries: async (...args) =>
+        (await store.readEntries(...args)).map((item) => item && { ...item, own: undefined }),
+    }),
+  ],
+  [
+    'leaves out the own attributes of an item',
+    /rule 5: what is read of an item with `own`/,
+    (store) => ({
+      readKeys: async (...args) => mapped(await store.readKeys(...args), ({ own, ...item }) => item),
+    }),
+  ],
+  [
+    'lists entries without their own attributes',
+    /rule 5: what is listed of the `own`/,
+    (store) => ({
+      listEntries: async (...args) => mapped(await store.listEntries(...args), ({ own, ...item }) => item),
+    }),
+  ],
+  [
+    'writes a manifest over another',
+    /rule 8: how many wrote the manifest first/,
+    (store) => {
+      let manifest: StateValue | undefined
+      return {
+        readManifest: async (signal) => manifest ?? (await store.readManifest(signal)),
+        async writeManifest(value, signal) {
+          await store.writeManifest(value, signal)
+          manifest = value
+          return true
+        },
+      }
+    },
+  ],
+  [
+    'keeps the manifest as JSON',
+    /rule 8: the manifest/,
+    (store) => ({
+      readManifest: async (signal) => {
+        const manifest = await store.readManifest(signal)
+        return (
+          manifest && throughJson({ position: 1, states: { manifest }, expiresAtSeconds: undefined }).states.manifest
+        )
+      },
+    }),
+  ],
+  [
+    'puts due entries beside those that are there',
+    /rule 9: an entry that was put three times/,
+    (store) => {
+      const again: DueEntry[] = []
+      return {
+        putDue(entries, signal) {
+          again.push(...entries)
+          return store.putDue(entries, signal)
+        },
+        async readDue(...args) {
+          const page = await store.readDue(...args)
+          const count = (found: DueEntry) => again.filter((put) => isDeepStrictEqual(put, found)).length
+          return { ...page, entries: page.entries.flatMap((found) => Array<DueEntry>(count(found)).fill(found)) }
+        },
+      }
+    },
+  ],
+  [
+    'takes slots by their first digit',
+    /rule 9: /,
+    (store) => {
+      const first = <T extends { readonly slot: number }>(entry: T): T => ({
+        ...entry,
+        slot: Number(`${entry.slot}`[0]),
+      })
+      return {
+        putDue: (entries, signal) => store.putDue(entries.map(first), signal),
+        deleteDue: (entries, signal) => store.deleteDue(entries.map(first), signal),
+        readDue: (slot, ...rest) => store.readDue(first({ slot }).slot, ...rest),
+      }
+    },
+  ],
+  [
+    'keeps both domains as one',
+    /rule 9: /,
+    (store) => ({
+      putDue: (entries, signal) =>
+        store.putDue(
+          entries.map((entry) => ({ ...entry, domain: 'event-time' })),
+          signal,
+        ),
+      readDue: (slot, _, ...rest) => store.readDue(slot, 'event-time', ...rest),
+    }),
+  ],
+  [
+    'deletes no due entries',
+    /rule 9: the slot whose entries were deleted/,
+    () => ({ deleteDue: async () => undefined }),
+  ],
+  [
+    'deletes the first 25 due entries',
+    /rule 9: what is left of 230 entries/,
+    (store) => ({ deleteDue: (entries, signal) => store.deleteDue(entries.slice(0, 25), signal) }),
+  ],
+  [
+    'puts the first 25 due entries',
+    /rule 9: of 230 entries/,
+    (store) => ({ putDue: (entries, signal) => store.putDue(entries.slice(0, 25), signal) }),
+  ],
+  [
+    'sorts times as text',
+    /rule 9: the order of what is due/,
+    (store) => ({
+      async readDue(...args) {
+        const page = await store.readDue(...args)
+        return { ...page, entries: [...page.entries].sort((a, b) => (String(a.timeMs) < String(b.timeMs) ? -1 : 1)) }
+      },
+    }),
+  ],
+  [
+    'sorts the keys of one time as UTF-16',
+    /rule 9: the order of what is due/,
+    (store) => ({
+      async readDue(...args) {
+        const page = await store.readDue(...args)
+        const entries = [...page.entries].sort((a, b) => a.timeMs - b.timeMs || (a.key < b.key ? -1 : 1))
+        return { ...page, entries }
+      },
+    }),
+  ],
+  [
+    'leaves out what is due at the very time',
+    /rule 9: what is due up to/,
+    (store) => ({
+      readDue: (slot, domain, untilMs, ...rest) => store.readDue(slot, domain, untilMs - 1, ...rest),
+    }),
+  ],
+  [
+    'does not look beyond',
+    /rule 9: what comes after/,
+    (store) => ({ readDue: async (...args) => ({ ...(await store.readDue(...args)), nextMs: undefined }) }),
+  ],
+  [
+    'takes a full page for all',
+    /rule 9: fewer than are due/,
+    (store) => ({ readDue: async (...args) => ({ ...(await store.readDue(...args)), isComplete: true }) }),
+  ],
+  [
+    'takes a full page for a part, though it is all',
+    /rule 9: as many as the limit/,
+    (store) => ({
+      async readDue(slot, domain, untilMs, options, signal) {
+        const page = await store.readDue(slot, domain, untilMs, options, signal)
+        const isFull = page.entries.length === options.limit
+        return isFull ? { ...page, isComplete: false, nextMs: undefined } : page
+      },
+    }),
+  ],
+  [
+    'knows no limit',
+    /rule 9: fewer than are due/,
+    (store) => ({
+      readDue: (slot, domain, untilMs, options, signal) =>
+        store.readDue(slot, domain, untilMs, { ...options, limit: 10_000 }, signal),
+    }),
+  ],
+  [
+    'begins each page at the beginning',
+    /rule 9: what was read page by page comes again/,
+    (store) => ({
+      readDue: (slot, domain, untilMs, { limit }, signal) => store.readDue(slot, domain, untilMs, { limit }, signal),
+    }),
+  ],
+  [
+    'goes on behind an entry only where that is there still',
+    /rule 9: what comes behind an entry that was deleted/,
+    (store) => ({
+      async readDue(slot, domain, untilMs, options, signal) {
+        const { after } = options
+        const all = await store.readDue(slot, domain, Number.POSITIVE_INFINITY, { limit: 10_000 }, signal)
+        const isThere = all.entries.some((entry) => isDeepStrictEqual(entry, after))
+        return store.readDue(slot, domain, untilMs, isThere ? options : { limit: options.limit }, signal)
+      },
+    }),
+  ],
+  [
+    'cuts long keys of due entries',
+    /rule 9: the keys that are due/,
+    (store) => ({
+      putDue: (entries, signal) =>
+        store.putDue(
+          entries.map((entry) => ({ ...entry, key: entry.key.slice(0, 1_000).toWellFormed() })),
+          signal,
+        ),
+    }),
+  ],
+  [
+    'puts a part of what it refuses',
+    /rule 9: what is due after a call was refused/,
+    (store) => ({
+      async putDue(entries, signal) {
+        for (const entry of entries) await store.putDue([entry], signal)
+      },
+    }),
+  ],
+  [
+    'reads due entries after the abort',
+    /rule 7: readDue went on/,
+    (store) => ({
+      readDue: (slot, domain, untilMs, options) =>
+        store.readDue(slot, domain, untilMs, options, new AbortController().signal),
+    }),
+  ],
+  [
+    'deletes due entries after the abort, and rejects',
+    /rule 7: the due entries after/,
+    (store) => ({
+      async deleteDue(entries, signal) {
+        await store.deleteDue(entries, new AbortController().signal)
+        signal.throwIfAborted()
+      },
     }),
   ],
   [

@@ -1,5 +1,8 @@
 import type { Clock } from '../../core/clock.ts'
 
+/** Why a sleep ends before its time: given, so that no error with a stack is made for each. */
+const rang = 'rang'
+
 /** Lets one loop wait for another to say that something changed. A ring that nobody waits for is not kept. */
 export class Doorbell {
   readonly #waiting = new Set<() => void>()
@@ -15,7 +18,7 @@ export class Doorbell {
     const rung = new Promise<void>((resolve) => {
       const wake = () => {
         this.#waiting.delete(wake)
-        controller.abort()
+        controller.abort(rang)
         resolve()
       }
       this.#waiting.add(wake)

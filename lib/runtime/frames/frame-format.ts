@@ -1,5 +1,5 @@
 /**
- * Frames as bytes. docs/frames.md describes the layout, and has these rules as F1 to F5; a test pins the bytes.
+ * Frames as bytes. docs/frames.md describes the layout, and has these rules as F1 to F6; a test pins the bytes.
  *
  * 1. What is decoded equals what was encoded, whatever the texts, times and values are.
  * 2. Bytes that were changed, cut or lengthened are a TerminalError, never another record.
@@ -7,12 +7,13 @@
  *    RetryableError: the reader is being deployed. Version n also reads version n - 1.
  * 4. Claims and records ascend, and each record lies in a claim: a frame that breaks this is never sent.
  * 5. A frame fits in a Kinesis record of 1 MiB with its partition key.
+ * 6. Records of a redrive frame ascend, and each has the identity of its redrive.
  */
 import { crc32 } from 'node:zlib'
 import { invariant, RetryableError, TerminalError } from '../../core/errors.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
-import type { ControlFrame, EncodedFrame, Frame, Upstream, UpstreamNews } from './frame.ts'
+import type { ControlFrame, EncodedFrame, Frame, FrameRecord, RedriveFrame, Upstream, UpstreamNews } from './frame.ts'
 import { comparePositions, type Interval, justBefore, type Position } from './position.ts'
 import { RecordRows, readRecords } from './record-rows.ts'
 
@@ -30,7 +31,7 @@ const magic = [0x4d, 0x52] as const
 const checkedFrom = 6
 const bodyFrom = 11
 
-const kinds = ['frame', 'control'] as const
+const kinds = ['frame', 'control', 'redrive'] as const
 const senders = ['announcer', 'stage'] as const
 const states = ['open', 'idle', 'closed'] as const
 
@@ -148,18 +149,24 @@ export function sealFrame(head: FrameHead, count: number, rows: Uint8Array): Enc
   })
 }
 
+function checkAscending(records: readonly FrameRecord[]): void {
+  let before: Position | undefined
+  for (const { position } of records) {
+    invariant(before === undefined || comparePositions(before, position) < 0, 'records of a frame are out of order')
+    before = position
+  }
+}
+
 /** Claims ascend and every record lies in one of them, later than the record before. */
 function checkOrder({ claims, records }: Frame): void {
-  let claim = 0
-  let before: Position | undefined
   for (const [i, { previous, last }] of claims.entries()) {
     const end = claims[i - 1]?.last
     invariant(comparePositions(previous, last) < 0, 'a frame claims an interval without positions')
     invariant(end === undefined || comparePositions(end, previous) <= 0, 'the claims of a frame overlap')
   }
+  checkAscending(records)
+  let claim = 0
   for (const { position } of records) {
-    invariant(before === undefined || comparePositions(before, position) < 0, 'records of a frame are out of order')
-    before = position
     while (claim < claims.length && comparePositions((claims[claim] as Interval).last, position) < 0) claim++
     const covering = claims[claim]
     invariant(covering && comparePositions(covering.previous, position) < 0, 'a frame does not claim its own record')
@@ -190,6 +197,23 @@ export function encodeControl({ from, slot, news }: ControlFrame): EncodedFrame 
       writer.time(0, markMs)
       writePositions(writer, lastSent)
     }
+  })
+}
+
+/** Encodes dead letters of one slot to be sent again. Throws as {@link encodeFrame} does. */
+export function encodeRedriveFrame({ slot, schemaVersion, records }: RedriveFrame): EncodedFrame {
+  checkAscending(records)
+  const rows = new RecordRows()
+  for (const record of records) {
+    invariant(record.redrive !== undefined, 'a record is redriven without an identity')
+    rows.add(record)
+  }
+  return seal(slot, (writer) => {
+    writer.byte(kinds.indexOf('redrive'))
+    writer.count(slot)
+    writer.count(schemaVersion)
+    writer.count(records.length)
+    writer.raw(rows.bytes)
   })
 }
 
@@ -252,8 +276,16 @@ function readControl(reader: ByteReader): ControlFrame {
   return { kind: 'control', from, slot, news }
 }
 
+function readRedrive(reader: ByteReader): RedriveFrame {
+  const head = { slot: reader.count(), schemaVersion: reader.count() }
+  const records = readRecords(reader, reader.size())
+  reader.end()
+  if (records.some(({ redrive }) => redrive === undefined)) reader.refuse('a redriven record has no identity')
+  return { kind: 'redrive', ...head, records }
+}
+
 /**
- * Decodes a frame or a control frame. Values of records are views of `bytes`.
+ * Decodes a frame of any kind. Values of records are views of `bytes`.
  *
  * Throws a {@link TerminalError} `not-a-frame`, `frame-corrupt` or `frame-older`, and a {@link RetryableError}
  * `frame-newer` where a newer release wrote it.
@@ -262,7 +294,14 @@ function readControl(reader: ByteReader): ControlFrame {
  * const frame = decodeFrame(payload)
  * if (frame.kind === 'control') apply(frame.news)
  */
-export function decodeFrame(bytes: Uint8Array): Frame | ControlFrame {
+export function decodeFrame(bytes: Uint8Array): Frame | ControlFrame | RedriveFrame {
   const reader = unseal(bytes)
-  return readOneOf(reader, kinds) === 'frame' ? readFrame(reader) : readControl(reader)
+  switch (readOneOf(reader, kinds)) {
+    case 'frame':
+      return readFrame(reader)
+    case 'control':
+      return readControl(reader)
+    case 'redrive':
+      return readRedrive(reader)
+  }
 }

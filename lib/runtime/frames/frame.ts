@@ -75,6 +75,18 @@ export interface ControlFrame {
   readonly news: readonly UpstreamNews[]
 }
 
+/**
+ * Dead letters of one slot that are sent again. The frame has no upstream, claim or mark: no memory drops its records as
+ * read, and the key remembers which identities it took.
+ */
+export interface RedriveFrame {
+  readonly kind: 'redrive'
+  readonly slot: number
+  readonly schemaVersion: number
+  /** Each has its redrive identity. Their positions ascend, say their order in the frame, and nothing else. */
+  readonly records: readonly FrameRecord[]
+}
+
 /** A frame as bytes, with the slot that says where it goes. */
 export interface EncodedFrame {
   readonly slot: number

@@ -9,7 +9,10 @@
  */
 import { RetryableError } from '../../core/errors.ts'
 import { type Answer, type DeliveryPorts, type Destination, deliverInOrder } from '../ordered-delivery.ts'
+import type { FramePublisher } from '../ports.ts'
 import type { EncodedFrame } from './frame.ts'
+
+export type { FramePublisher } from '../ports.ts'
 
 /** The port: a stream that takes frames by slot. */
 export interface FrameStream {
@@ -17,11 +20,6 @@ export interface FrameStream {
   readonly label: string
   /** Puts frames of different slots. Undefined says that all were taken, else there is an answer for each. */
   put(frames: readonly EncodedFrame[]): Promise<readonly Answer[] | undefined>
-}
-
-export interface FramePublisher {
-  /** Publishes frames, those of a slot in the order given; one call at a time. */
-  publish(frames: readonly EncodedFrame[], signal: AbortSignal): Promise<void>
 }
 
 /** What PutRecords takes everywhere, emulators and older endpoints included. */

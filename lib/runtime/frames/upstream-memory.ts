@@ -75,11 +75,19 @@ export interface Reading {
   readonly overtaken: readonly FrameRecord[]
 }
 
+const none: readonly FrameRecord[] = []
+
 /** Reads a frame: what is new in it, and the memory after it. */
 export function accept(memory: Memory, { records, claims }: Frame): Reading & { readonly memory: Memory } {
+  const after = cover(memory, claims)
+  const first = records[0]
+  // Records ascend: where the first is beyond all that was read, so are the others.
+  if (first === undefined || comparePositions(first.position, memory.high) > 0) {
+    return { news: records, overtaken: none, memory: after }
+  }
   const news = records.filter(({ position }) => isNew(memory, position))
   const overtaken = news.filter(({ position }) => comparePositions(position, memory.high) <= 0)
-  return { news, overtaken, memory: cover(memory, claims) }
+  return { news, overtaken, memory: after }
 }
 
 interface UpstreamSlots {
@@ -87,7 +95,27 @@ interface UpstreamSlots {
   readonly slots: Map<number, Memory>
 }
 
-const nameOf = ({ name, partition }: Upstream): string => JSON.stringify([name, partition])
+/** One text per upstream: the length says where its name ends, whatever the two hold. */
+export const upstreamKey = ({ name, partition }: Upstream): string => `${name.length}/${name}/${partition}`
+
+/** What the first upstream of a table is written against. */
+export const noUpstream: Upstream = { name: '', partition: '' }
+
+/** Orders entries by their keys, so that two attempts write the same bytes. */
+export const byKey = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number =>
+  a < b ? -1 : a > b ? 1 : 0
+
+/** Writes an upstream by what it does not share with the one before. */
+export function writeUpstreamAfter(writer: ByteWriter, before: Upstream, { name, partition }: Upstream): void {
+  writer.textAfter(before.name, name)
+  writer.textAfter(before.partition, partition)
+}
+
+/** Reads what {@link writeUpstreamAfter} wrote. */
+export const readUpstreamAfter = (reader: ByteReader, before: Upstream): Upstream => ({
+  name: reader.textAfter(before.name),
+  partition: reader.textAfter(before.partition),
+})
 
 /** What a partition remembers of all its upstreams, by slot. */
 export class UpstreamMemories {
@@ -95,13 +123,14 @@ export class UpstreamMemories {
 
   /** What is remembered; undefined where nothing was read. */
   of(upstream: Upstream, slot: number): Memory | undefined {
-    return this.#upstreams.get(nameOf(upstream))?.slots.get(slot)
+    return this.#upstreams.get(upstreamKey(upstream))?.slots.get(slot)
   }
 
   /** Reads a frame and remembers it. */
   accept(frame: Frame): Reading {
-    const { memory, ...reading } = accept(this.of(frame.upstream, frame.slot) ?? blankMemory, frame)
-    this.#slotsOf(frame.upstream).set(frame.slot, memory)
+    const slots = this.#slotsOf(frame.upstream)
+    const reading = accept(slots.get(frame.slot) ?? blankMemory, frame)
+    slots.set(frame.slot, reading.memory)
     return reading
   }
 
@@ -109,6 +138,11 @@ export class UpstreamMemories {
   close(upstream: Upstream, slot: number, lastSent: Position): void {
     const slots = this.#slotsOf(upstream)
     slots.set(slot, cover(slots.get(slot) ?? blankMemory, [{ previous: lastSent, last: lastSent }]))
+  }
+
+  /** Forgets all of an upstream. */
+  forget(upstream: Upstream): void {
+    this.#upstreams.delete(upstreamKey(upstream))
   }
 
   /** The same memories, which then go their own way. */
@@ -139,24 +173,27 @@ export class UpstreamMemories {
   /** Writes all memories; without gaps one of them usually takes four to six bytes. */
   write(writer: ByteWriter): void {
     writer.count(this.#upstreams.size)
-    for (const { upstream, slots } of this.#upstreams.values()) {
-      writer.text(upstream.name)
-      writer.text(upstream.partition)
+    let before: Upstream = noUpstream
+    for (const [, { upstream, slots }] of [...this.#upstreams].sort(byKey)) {
+      writeUpstreamAfter(writer, before, upstream)
       writeSlots(writer, slots)
+      before = upstream
     }
   }
 
   static read(reader: ByteReader): UpstreamMemories {
     const memories = new UpstreamMemories()
+    let before: Upstream = noUpstream
     for (let left = reader.size(); left > 0; left--) {
-      const upstream = { name: reader.text(), partition: reader.text() }
-      memories.#upstreams.set(nameOf(upstream), { upstream, slots: readSlots(reader) })
+      const upstream = readUpstreamAfter(reader, before)
+      memories.#upstreams.set(upstreamKey(upstream), { upstream, slots: readSlots(reader) })
+      before = upstream
     }
     return memories
   }
 
   #slotsOf(upstream: Upstream): Map<number, Memory> {
-    const name = nameOf(upstream)
+    const name = upstreamKey(upstream)
     const found = this.#upstreams.get(name)
     if (found) return found.slots
     const slots = new Map<number, Memory>()

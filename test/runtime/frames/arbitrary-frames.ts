@@ -1,6 +1,6 @@
 /** Frames of every kind, for properties. */
 import fc from 'fast-check'
-import type { ControlFrame, Frame, FrameRecord } from '../../../lib/runtime/frames/frame.ts'
+import type { ControlFrame, Frame, FrameRecord, RedriveFrame } from '../../../lib/runtime/frames/frame.ts'
 import {
   comparePositions,
   endOf,
@@ -102,6 +102,15 @@ export const anyControl: fc.Arbitrary<ControlFrame> = fc.record({
     }),
     { maxLength: 4 },
   ),
+})
+
+export const anyRedriveFrame: fc.Arbitrary<RedriveFrame> = fc.record({
+  kind: fc.constant('redrive' as const),
+  slot: fc.nat({ max: 4_095 }),
+  schemaVersion: fc.nat(),
+  records: fc
+    .tuple(anyRecords({ maxLength: 6 }), anyText)
+    .map(([records, redrive]) => records.map((record) => ({ ...record, redrive: record.redrive ?? redrive }))),
 })
 
 /** A record with plain contents at a position. */

@@ -1,14 +1,22 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { MillraceError } from '../../../lib/core/errors.ts'
-import type { ControlFrame, Frame } from '../../../lib/runtime/frames/frame.ts'
-import { decodeFrame, encodeControl, encodeFrame } from '../../../lib/runtime/frames/frame-format.ts'
+import type { ControlFrame, Frame, RedriveFrame } from '../../../lib/runtime/frames/frame.ts'
+import {
+  decodeFrame,
+  encodeControl,
+  encodeFrame,
+  encodeRedriveFrame,
+} from '../../../lib/runtime/frames/frame-format.ts'
 import { endOf, firingPosition, justBefore, ownPosition, startOf } from '../../../lib/runtime/frames/position.ts'
-import { anyControl, anyFrame, recordAt } from './arbitrary-frames.ts'
+import { RecordRows } from '../../../lib/runtime/frames/record-rows.ts'
+import { anyControl, anyFrame, anyRedriveFrame, recordAt } from './arbitrary-frames.ts'
 
-const encode = (frame: Frame | ControlFrame) =>
-  (frame.kind === 'frame' ? encodeFrame(frame) : encodeControl(frame)).bytes
-const anyOfBoth = fc.oneof(anyFrame, anyControl)
+function encode(frame: Frame | ControlFrame | RedriveFrame): Uint8Array {
+  if (frame.kind === 'frame') return encodeFrame(frame).bytes
+  return (frame.kind === 'control' ? encodeControl(frame) : encodeRedriveFrame(frame)).bytes
+}
+const anyKind = fc.oneof(anyFrame, anyControl, anyRedriveFrame)
 
 function failureOf(bytes: Uint8Array): unknown {
   try {
@@ -70,7 +78,7 @@ const closing: ControlFrame = {
 describe('frames (F1: what is decoded equals what was encoded)', () => {
   test('whatever the texts, times, marks and bytes are', () => {
     fc.assert(
-      fc.property(anyOfBoth, (frame) => expect(decodeFrame(encode(frame))).toEqual(frame)),
+      fc.property(anyKind, (frame) => expect(decodeFrame(encode(frame))).toEqual(frame)),
       { numRuns: 500 },
     )
   })
@@ -101,7 +109,7 @@ describe('frames (F2: other bytes are never another record)', () => {
       fc.record({ kind: fc.constant('add' as const), at: fc.nat({ max: 255 }), by: fc.integer({ min: 1, max: 9 }) }),
     )
     fc.assert(
-      fc.property(anyOfBoth, change, (frame, { kind, at, by }) => {
+      fc.property(anyKind, change, (frame, { kind, at, by }) => {
         const whole = Buffer.from(encode(frame))
         const place = at % whole.length
         if (kind === 'change') whole[place] = ((whole[place] ?? 0) + by) % 256
@@ -129,7 +137,7 @@ describe('frames (F2: other bytes are never another record)', () => {
   test('nonsense under a right checksum is a typed error or a frame, and ends soon', () => {
     const body = fc.oneof(
       fc.uint8Array({ maxLength: 200 }),
-      fc.tuple(anyOfBoth, fc.nat(), fc.nat({ max: 255 })).map(([frame, at, value]) =>
+      fc.tuple(anyKind, fc.nat(), fc.nat({ max: 255 })).map(([frame, at, value]) =>
         Buffer.from(encode(frame))
           .subarray(11)
           .map((byte, i) => (i === at % 40 ? value : byte)),
@@ -221,5 +229,42 @@ describe('frames (F5: limits)', () => {
     const bytes = encodeFrame({ ...small, claims: [{ previous: startOf(0), last: endOf(1_500) }], records }).bytes
     const content = records.reduce((sum, { key, value }) => sum + key.length + value.length, 0)
     expect((bytes.length - content) / records.length).toBeLessThan(48)
+  })
+})
+
+describe('frames (F6: redriven records)', () => {
+  const letter = (n: number) => recordAt(ownPosition(n, 0), { redrive: `letter-${n}` })
+  const redrive = (records: RedriveFrame['records']): RedriveFrame => ({
+    kind: 'redrive',
+    slot: 50,
+    schemaVersion: 3,
+    records,
+  })
+
+  test('the frame goes to its slot, and says no upstream, claim or mark', () => {
+    const { slot, bytes } = encodeRedriveFrame(redrive([letter(0), letter(1)]))
+    expect(slot).toBe(50)
+    expect(decodeFrame(bytes)).toEqual(redrive([letter(0), letter(1)]))
+  })
+
+  test('a record without an identity, or out of order, is a bug of ours and never sent', () => {
+    expect(() => encodeRedriveFrame(redrive([recordAt(ownPosition(0, 0))]))).toThrow('without an identity')
+    expect(() => encodeRedriveFrame(redrive([letter(1), letter(0)]))).toThrow('out of order')
+  })
+
+  test('its body is pinned', () => {
+    const body = encodeRedriveFrame(redrive([{ ...letter(0), value: Buffer.from('v') }])).bytes.subarray(11)
+    expect(Buffer.from(body).toString('hex')).toBe(
+      '02320301000300066f72646572730a637573746f6d65722d37a1c29b8ea661a3c69c8ea66100066f72646572730014736861726449642d3030303030303030303030300038343935393033333832373134393032353636303835353936393235333833363135373130393539323135373539383931333635383838393800f1ce9c8ea66101086c65747465722d300176',
+    )
+  })
+
+  test('bytes that say so all the same are corrupt', () => {
+    const rows = new RecordRows()
+    rows.add(recordAt(ownPosition(0, 0)))
+    expect(failureOf(sealed(Buffer.concat([Buffer.from([2, 50, 3, 1]), rows.bytes])))).toBe('frame-corrupt')
+    rows.restart()
+    rows.add(letter(0))
+    expect(failureOf(sealed(Buffer.concat([Buffer.from([2, 50, 3, 1]), rows.bytes])))).toBe('decoded')
   })
 })

@@ -1,0 +1,103 @@
+/**
+ * Runs one query over events in memory, through Millrace and as a loop by hand, and measures processor time: all that the
+ * process took, in every thread, so that it is the time on one core whatever else the machine does.
+ */
+import { eventLines } from '../../bin/nexmark/delivery.ts'
+import { QueryRun } from '../../bin/nexmark/query-run.ts'
+import { queries } from '../../functions/nexmark/queries.ts'
+import { median } from '../figures.ts'
+import { byHand, runByHand } from './by-hand.ts'
+import { profiled, type TimeShares } from './where-time-goes.ts'
+
+export interface RaceOptions {
+  readonly query: string
+  readonly events: number
+  readonly rounds: number
+}
+
+export interface RaceResult {
+  readonly query: string
+  readonly results: number
+  /** Events a second of processor time, medians. */
+  readonly millracePerSecond: number
+  readonly byHandPerSecond: number
+  /** The median of each round's ratio. */
+  readonly ratio: number
+  readonly shares: TimeShares
+}
+
+/** Bids are held back by up to the four seconds that every query allows. */
+const disorderMs = 4_000
+const seed = 1
+/** Each partition's function is given so many records at a time: less than a MB of them. */
+const batchSize = 2_500
+const partitions = 4
+/** Runs before anything is measured, until the compiler has seen enough. */
+const warmUps = 3
+
+export function linesOf(events: number): readonly Buffer[] {
+  return Array.from(eventLines({ events, seed, disorderMs }), (line) => Buffer.from(line))
+}
+
+/** Runs the query once through the whole stack. */
+async function throughMillrace(query: string, lines: readonly Buffer[]): Promise<readonly string[]> {
+  const { app } = queries[query] as (typeof queries)[string]
+  const results: string[] = []
+  const take = (_sink: string, line: string) => void results.push(line)
+  const run = new QueryRun({ app, take, partitions, batchSize })
+  const addition = partitions * batchSize
+  for (let from = 0; from < lines.length; from += addition) await run.add(lines.slice(from, from + addition))
+  await run.end()
+  if (run.deadLetters.length > 0) throw new Error(`${query} made dead letters: ${run.deadLetters[0]}`)
+  return results
+}
+
+function asLoop(query: string, lines: readonly Buffer[]): readonly string[] {
+  const results: string[] = []
+  const make = byHand[query] as (typeof byHand)[string]
+  runByHand(
+    make((line) => void results.push(line)),
+    lines,
+  )
+  return results
+}
+
+async function processorSeconds(run: () => unknown): Promise<number> {
+  globalThis.gc?.()
+  const before = process.cpuUsage()
+  await run()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1e6
+}
+
+/** Throws where the two do not come to the same results. */
+export async function race({ query, events, rounds }: RaceOptions): Promise<RaceResult> {
+  const lines = linesOf(events)
+  const results = await throughMillrace(query, lines)
+  refuseDifference(query, results, asLoop(query, lines))
+  for (let i = 1; i < warmUps; i++) {
+    await throughMillrace(query, lines)
+    asLoop(query, lines)
+  }
+  const [own, other]: [number[], number[]] = [[], []]
+  for (let round = 0; round < rounds; round++) {
+    own.push(events / (await processorSeconds(() => throughMillrace(query, lines))))
+    other.push(events / (await processorSeconds(() => asLoop(query, lines))))
+  }
+  const shares = await profiled(async () => void (await throughMillrace(query, lines)))
+  return {
+    query,
+    results: results.length,
+    millracePerSecond: median(own),
+    byHandPerSecond: median(other),
+    ratio: median(own.map((speed, round) => speed / (other[round] as number))),
+    shares,
+  }
+}
+
+function refuseDifference(query: string, ours: readonly string[], others: readonly string[]): void {
+  const sorted = others.toSorted()
+  const differs = ours.length !== others.length || ours.toSorted().some((line, i) => line !== sorted[i])
+  if (differs)
+    throw new Error(`${query}: Millrace and the loop by hand differ (${ours.length} and ${others.length} rows)`)
+}

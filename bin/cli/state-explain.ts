@@ -1,0 +1,92 @@
+/** What is known of a key beside its values: where it is, what was applied, and what is to come. */
+import { GetItemCommand } from '@aws-sdk/client-dynamodb'
+import { keyAttributes } from '../../lib/aws/dynamodb-state-items.ts'
+import { slotOf, slotsIn } from '../../lib/core/slot.ts'
+import type { ListedPartition } from '../../lib/runtime/progress/lineage.ts'
+import { progressName } from '../../lib/runtime/progress/open.ts'
+import type { KeyedProgress } from '../../lib/runtime/progress/progress.ts'
+import { readKeyedProgress } from '../../lib/runtime/progress/progress-format.ts'
+import { dueKey } from '../../lib/state/key-encoding.ts'
+import { type KeyOwn, readKeyOwn } from '../../lib/state/key-own.ts'
+import type { DueEntry, TimerDomain } from '../../lib/state/state-store.ts'
+import type { StatePlace } from './state-place.ts'
+import type { ShownKey } from './state-reading.ts'
+
+/** A partition of the stage's stream that holds, or held, the key's slot. */
+export interface HoldingPartition {
+  readonly partition: string
+  readonly isClosed: boolean
+  /** Undefined where the stage has not begun it: then its parents' counts. */
+  readonly progress: KeyedProgress | undefined
+}
+
+/** A timer of the key. */
+export interface ShownTimer {
+  readonly domain: TimerDomain
+  readonly name: string
+  readonly timeMs: number
+  /** Whether the time that it goes by has come; undefined where that is not known. */
+  readonly isDue: boolean | undefined
+  /** Of the first timer of its domain: whether there is a due entry, by which the stage finds the key. */
+  readonly hasDueEntry: boolean | undefined
+}
+
+export interface Explanation {
+  readonly slot: number
+  /** Undefined where the stream is not known. */
+  readonly partitions: readonly HoldingPartition[] | undefined
+  /** Where the slot is now: the newest partition of the chain that was begun. */
+  readonly current: HoldingPartition | undefined
+  readonly own: KeyOwn
+  readonly timers: readonly ShownTimer[]
+}
+
+const answerMs = 60_000
+const domains: readonly TimerDomain[] = ['event-time', 'processing-time']
+
+/** Reads what there is to know. Partitions are told only where the stage's stream is known. */
+export async function explain(place: StatePlace, { key, item }: ShownKey, nowMs: number): Promise<Explanation> {
+  const signal = AbortSignal.timeout(answerMs)
+  const slot = slotOf(key, place.slots)
+  const partitions = place.stream && (await holding(place, await place.stream.lineage.list(signal), slot, signal))
+  const current = partitions?.findLast(({ progress }) => progress !== undefined)
+  const own = readKeyOwn(item.own)
+  const untilMs = { 'event-time': current?.progress?.watermarkMs, 'processing-time': nowMs }
+  const timers: ShownTimer[] = []
+  for (const domain of domains) {
+    const set = Object.entries(own.timers?.[domain] ?? {}).toSorted(([, a], [, b]) => a - b)
+    for (const [at, [name, timeMs]] of set.entries()) {
+      const until = untilMs[domain]
+      timers.push({
+        ...{ domain, name, timeMs },
+        isDue: until === undefined ? undefined : timeMs <= until,
+        hasDueEntry: at === 0 ? await hasDueEntry(place, { slot, domain, timeMs, key }) : undefined,
+      })
+    }
+  }
+  return { slot, partitions, current, own, timers }
+}
+
+/** The chain of partitions that held the slot, parents first. */
+async function holding(
+  { store, stage, slots }: StatePlace,
+  listed: readonly ListedPartition[],
+  slot: number,
+  signal: AbortSignal,
+): Promise<readonly HoldingPartition[]> {
+  const chain = listed.filter(({ startHash, endHash }) => slotsIn(startHash, endHash, slots).includes(slot))
+  const found: HoldingPartition[] = []
+  for (const { partition, isClosed } of chain) {
+    const stored = await store.readProgress(progressName(stage, partition), signal)
+    const label = `the progress of stage "${stage}" in partition ${partition}`
+    found.push({ partition, isClosed, progress: stored && readKeyedProgress(stored.value, label) })
+  }
+  return found
+}
+
+/** Whether the table says to a stage that has no record of the key at hand that the key waits for that time. */
+async function hasDueEntry({ client, tableName }: StatePlace, entry: DueEntry): Promise<boolean> {
+  const Key = keyAttributes(dueKey(entry))
+  const { Item } = await client.send(new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }))
+  return Item !== undefined
+}

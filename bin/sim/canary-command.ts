@@ -1,0 +1,32 @@
+/** `--break NAME`: breaks a part on purpose and looks for the first seed at which its referee notices. */
+import { type Canary, canaries } from '../../lib/testing/simulator/canaries.ts'
+import { printFindings, printLast } from './one-seed.ts'
+import { play } from './play.ts'
+
+/** A referee that has noticed nothing after so many seeds does not notice. */
+const mostSeeds = 300
+
+export function listCanaries(): number {
+  const widest = Math.max(...Object.keys(canaries).map((name) => name.length))
+  for (const [name, { breaks, caughtBy }] of Object.entries(canaries)) {
+    console.log(`${name.padEnd(widest)}  ${breaks} (noticed by ${caughtBy})`)
+  }
+  return 0
+}
+
+/** Exits with 1 where the canary was noticed, as a failing run does; with 3 where it was not, which is a bug of the referee. */
+export async function breakPart(name: string): Promise<number> {
+  const canary: Canary | undefined = Object.hasOwn(canaries, name) ? canaries[name] : undefined
+  if (canary === undefined) throw new TypeError(`there is no canary "${name}": --break list names them`)
+  console.log(`broken: ${canary.breaks}`)
+  for (let seed = 0; seed < mostSeeds; seed++) {
+    const { findings } = await play(seed, { canary })
+    if (!findings.some(({ referee }) => referee === canary.caughtBy)) continue
+    console.log(`seed ${seed}`)
+    printLast(await play(seed, { canary, traces: true }))
+    printFindings(findings)
+    return 1
+  }
+  console.log(`${canary.caughtBy} noticed nothing in ${mostSeeds} seeds`)
+  return 3
+}

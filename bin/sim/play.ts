@@ -1,0 +1,14 @@
+/** Plays one seed with what only this side of the import table knows: the event loop and the production store. */
+import type { Canary } from '../../lib/testing/simulator/canaries.ts'
+import { type Report, simulate } from '../../lib/testing/simulator/simulate.ts'
+import { dynamoStore } from './dynamo-store.ts'
+
+/** One turn of the event loop: everything that can go on has gone on by then. */
+export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+export function play(
+  seed: number,
+  options: { readonly traces?: boolean; readonly canary?: Canary } = {},
+): Promise<Report> {
+  return simulate({ seed, settle, dynamoStore, ...options })
+}

@@ -1,0 +1,5 @@
+import { streamHandler } from '../../../lib/index.ts'
+import { middy } from '../../../lib/middy.ts'
+import { joinTableApp } from './topology.ts'
+
+export const handler = middy().handler(streamHandler(joinTableApp))

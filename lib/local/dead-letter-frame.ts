@@ -1,0 +1,73 @@
+/**
+ * The frame that carries a dead letter of a keyed stage to its stream again.
+ *
+ * Invariants:
+ * 1. It has the identity of the dead letter, which its key takes once, however often it is sent.
+ * 2. Key, value, side, event time, own mark and origin are those that the record had when it failed.
+ * 3. It goes to the slot of its key, as the stage has its slots now.
+ */
+import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
+import { describeError } from '../core/errors.ts'
+import { slotOf } from '../core/slot.ts'
+import type { KeyedCoordinates } from '../runtime/dead-letter.ts'
+import type { EncodedFrame } from '../runtime/frames/frame.ts'
+import { encodeRedriveFrame } from '../runtime/frames/frame-format.ts'
+import { ownPosition } from '../runtime/frames/position.ts'
+import { bytesKept, type RecordReading } from './dead-letter-record.ts'
+
+/** A dead letter of a record that failed in a keyed stage. */
+export type KeyedEntry = DeadLetterEntry & { readonly keyed: KeyedCoordinates }
+
+export const isKeyed = (entry: DeadLetterEntry): entry is KeyedEntry => entry.keyed !== undefined
+
+/** The streams of the keyed stages that can be written to from here. */
+export interface KeyedStreams {
+  /** The number of slots of a stage, or why its stream cannot be written to. */
+  slotsOf(stage: string): number | { readonly reason: string }
+  /** Resolves once the stream holds the frame; otherwise rejects. */
+  publish(stage: string, frame: EncodedFrame): Promise<void>
+}
+
+/** The frame of an entry, or why there is none to be sent. */
+export async function redriveFrame(
+  entry: KeyedEntry,
+  streams: Pick<KeyedStreams, 'slotsOf'>,
+  reading: Pick<RecordReading, 'topology' | 'readObject'>,
+): Promise<EncodedFrame | { readonly reason: string }> {
+  const { topology, stage, reason, omitted } = entry
+  if (topology !== reading.topology) {
+    return { reason: `it is a dead letter of topology "${topology}", not of "${reading.topology}"` }
+  }
+  if (reason.phase === 'sink') {
+    return {
+      reason: `its record is applied to the state of stage "${stage}", and only an output was refused by a sink: to apply the record again would change the state twice`,
+    }
+  }
+  if (omitted) {
+    return {
+      reason: `its value was too large for where dead letters go, and no other place than the stream of stage "${stage}" has it`,
+    }
+  }
+  const slots = streams.slotsOf(stage)
+  if (typeof slots !== 'number') return slots
+  const bytes = await bytesKept(entry, reading)
+  if ('reason' in bytes) return bytes
+  try {
+    return frameOf(entry, slots, text(bytes.key), Buffer.from(bytes.payload ?? '', 'base64'))
+  } catch (error) {
+    return { reason: `it fits in no frame: ${describeError(error).message}` }
+  }
+}
+
+const text = (base64: string | null): string => Buffer.from(base64 ?? '', 'base64').toString()
+
+function frameOf(entry: KeyedEntry, slots: number, key: string, value: Buffer): EncodedFrame {
+  const { id, source, partition, position, subPosition, arrivalTimeMs } = entry
+  const { side, eventTimeMs, ownMarkMs } = entry.keyed
+  const record = {
+    ...{ position: ownPosition(0, 0), side, key, value, eventTimeMs, redrive: id },
+    ownMarkMs: ownMarkMs ?? Number.NEGATIVE_INFINITY,
+    origin: { source, partition, position, subPosition, arrivalTimeMs },
+  }
+  return encodeRedriveFrame({ kind: 'redrive', slot: slotOf(key, slots), schemaVersion: 1, records: [record] })
+}

@@ -1,0 +1,115 @@
+/**
+ * What every aggregator is: a pure, mergeable summary of a bag of values.
+ *
+ * 1. Accumulators are never changed: `add` and `merge` give new ones, so a step that is taken back leaves nothing behind.
+ * 2. What `result` gives depends on the values and their event times alone, whatever order they were added in and however
+ *    they were split into accumulators and merged.
+ * 3. `decode(encode(a))` is as good as `a`: a key that is loaded goes on as one that was never stored.
+ */
+import { describeError, TerminalError } from '../../core/errors.ts'
+import type { StateValue } from '../../state/state-store.ts'
+import { CheckedCopy } from '../../state/values.ts'
+import { refusePromise } from '../operator.ts'
+
+/** What an aggregator may know of the record that a value comes from. */
+export interface AggregatedRecord {
+  /** In ms since 1970 UTC. */
+  readonly eventTimeMs: number
+}
+
+/** Makes one `O` of any number of values `T`. Accumulators `A` are its own. */
+export interface Aggregator<T, O, A = unknown> {
+  init(): A
+  add(accumulator: A, value: T, record: AggregatedRecord): A
+  merge(a: A, b: A): A
+  result(accumulator: A): O
+  /** As the state table keeps it. */
+  encode(accumulator: A): StateValue
+  /** Gets what `encode` made once; it cannot be changed. */
+  decode(stored: StateValue): A
+}
+
+/** Aggregators by the names that their results have. */
+export type Aggregators<T> = { readonly [name: string]: Aggregator<T, unknown> }
+
+/** The results by name. */
+export type ResultsOf<F> = { readonly [N in keyof F]: F[N] extends Aggregator<never, infer O> ? O : never }
+
+/**
+ * Four pure functions of the user's. Accumulators are plain data, as states are: numbers, bigints, text, booleans, null,
+ * bytes, lists and plain objects. `merge` is associative and commutative, and no order of `add` makes a difference, or else
+ * results depend on the order of arrival.
+ */
+export interface CustomAggregation<T, A, O> {
+  init(): A
+  add(accumulator: A, value: T, record: AggregatedRecord): A
+  merge(a: A, b: A): A
+  result(accumulator: A): O
+}
+
+/** What a selector gives for a value to be left out. */
+export type Given<V> = Exclude<V, undefined>
+/** `null` where every value was left out, which can only be where the selector may give `undefined`. */
+export type OrNull<V, O> = undefined extends V ? O | null : O
+
+/**
+ * An aggregator of your own, for use among named ones. What `add` and `merge` give is checked like any state: a
+ * {@link TerminalError} says where it holds what the table could not return unchanged.
+ *
+ * @example
+ * // The widest gap between the least and the largest price.
+ * const spread = custom({
+ *   init: () => ({ least: null as number | null, largest: 0 }),
+ *   add: ({ least, largest }, bid: Bid) => ({ least: Math.min(least ?? bid.price, bid.price), largest: Math.max(largest, bid.price) }),
+ *   merge: (a, b) => a.least === null ? b : b.least === null ? a
+ *     : { least: Math.min(a.least, b.least), largest: Math.max(a.largest, b.largest) },
+ *   result: ({ least, largest }) => largest - (least ?? largest),
+ * })
+ */
+export function custom<T, A, O>({ init, add, merge, result }: CustomAggregation<T, A, O>): Aggregator<T, O, A> {
+  return {
+    init,
+    add: (accumulator, value, record) => kept('add', add(accumulator, value, record)),
+    merge: (a, b) => kept('merge', merge(a, b)),
+    result: (accumulator) => {
+      const amounts = result(accumulator)
+      refusePromise('custom aggregator', amounts)
+      return amounts
+    },
+    encode: (accumulator) => accumulator as StateValue,
+    decode: (stored) => stored as A,
+  }
+}
+
+/** A frozen copy, so that no step can change an accumulator. */
+function kept<A>(what: string, accumulator: A): A {
+  if (typeof accumulator === 'number' && Number.isSafeInteger(accumulator)) return accumulator
+  refusePromise(`custom aggregator's \`${what}\``, accumulator)
+  return frozen(accumulator, `the accumulator that \`${what}\` of a custom aggregator gave`) as A
+}
+
+/** A frozen copy of a value that an accumulator keeps. Throws a TerminalError for what the table could not return. */
+export function frozen(value: unknown, path: string): StateValue {
+  return new CheckedCopy(path, 'frozen').of(value)
+}
+
+/** Calls an aggregator's selector. A promise is refused, as steps are synchronous. */
+export function select<T, V>(aggregator: string, by: (value: T) => V, value: T): V {
+  const selected = by(value)
+  if (typeof selected === 'object') refusePromise(aggregator, selected)
+  return selected
+}
+
+/** Throws a {@link TerminalError} for a value that the aggregator cannot take. */
+export function refuseValue(aggregator: string, value: unknown, wanted: string): never {
+  throw new TerminalError(
+    `the selector of ${aggregator} gave ${shown(value)}: ${wanted}, or undefined to leave the record out`,
+    { code: 'not-aggregable' },
+  )
+}
+
+function shown(value: unknown): string {
+  if (value === null || typeof value === 'number') return String(value)
+  if (value instanceof Error) return describeError(value).name
+  return `a ${typeof value}`
+}

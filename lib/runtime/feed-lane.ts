@@ -1,0 +1,118 @@
+/** Outputs on their way to a keyed stage: records of frames, made inside the step that emits them. */
+import { describeError, TerminalError } from '../core/errors.ts'
+import { refuseLossy } from '../core/lossless.ts'
+import type { RecordInfo } from '../core/record.ts'
+import type { SlotMemo } from '../core/slot.ts'
+import type { Feed } from '../plan/plan.ts'
+import { type Key, keyText } from '../state/key-encoding.ts'
+import type { FrameRecord, Origin } from './frames/frame.ts'
+import { firingPosition, ownPosition, type Position } from './frames/position.ts'
+import type { Sender, SlottedRecord } from './frames/sender.ts'
+import { LatestOnly } from './latest-only.ts'
+
+/** Where the step at hand stands, and what its outputs inherit. */
+export interface StepPlace {
+  /** The number of the record in the stage's partition. */
+  readonly number: number
+  /** Of a key that fires at the number of another's record: the hash that orders it. */
+  readonly keyHash?: string | undefined
+  readonly ownMarkMs: number
+  readonly origin: Origin
+  /** The identity of a dead letter that was sent again. */
+  readonly redrive: string | undefined
+  /** How many outputs to keyed stages the step has made. */
+  outputs: number
+}
+
+/** A record that may carry an own mark of its own, as results of windows do. */
+export interface MarkedRecordInfo extends RecordInfo {
+  readonly ownMarkMs?: number
+}
+
+const positionIn = ({ number, keyHash, outputs }: StepPlace): Position =>
+  keyHash === undefined ? ownPosition(number, outputs) : firingPosition(number, keyHash, outputs)
+
+/** What waits to be published to one keyed stage. */
+export class FeedLane {
+  readonly stage: string
+  readonly sender: Sender
+  readonly #feed: Feed
+  readonly #slots: SlotMemo
+  items: SlottedRecord[] = []
+  /** How many items there were before the record at hand. */
+  mark = 0
+  readonly latest = new LatestOnly()
+
+  constructor(feed: Feed, sender: Sender, slots: SlotMemo) {
+    this.stage = feed.stage
+    this.sender = sender
+    this.#feed = feed
+    this.#slots = slots
+  }
+
+  /** Adds an output. Throws a {@link TerminalError} for a key or a value that cannot travel. */
+  push(value: unknown, record: MarkedRecordInfo, place: StepPlace): void {
+    const { name, key: keyOf } = this.#feed.keyBy
+    const key = textOf(name, keyOf(value))
+    const output: FrameRecord = {
+      position: positionIn(place),
+      side: name,
+      key,
+      ownMarkMs: record.ownMarkMs ?? place.ownMarkMs,
+      eventTimeMs: record.eventTimeMs,
+      value: encoded(name, value),
+      origin: place.origin,
+      redrive: place.redrive === undefined ? undefined : `${place.redrive}/${place.outputs}`,
+    }
+    this.sender.checkFits(output)
+    this.items.push({ slot: this.#slots.of(key), record: output })
+    place.outputs++
+  }
+
+  /** Takes back what the record at hand has added, and says how many items that were. */
+  rewind(): number {
+    const added = this.items.length - this.mark
+    this.items.length = this.mark
+    this.latest.rewind(this.mark)
+    return added
+  }
+
+  /** Takes out what waits, but for what a later output has replaced. */
+  take(): readonly SlottedRecord[] {
+    const { items } = this
+    const kept = this.latest.take()
+    this.items = []
+    this.mark = 0
+    return kept === undefined ? items : items.filter((_, i) => kept(i))
+  }
+}
+
+function textOf(name: string, key: unknown): string {
+  const isKey = typeof key === 'string' || key instanceof Uint8Array || isTexts(key)
+  if (!isKey) {
+    throw new TerminalError(
+      `the key function of keyBy "${name}" gave ${key === null ? 'null' : `a ${typeof key}`}: a key is text, bytes or a list of texts`,
+      { code: 'key-not-text' },
+    )
+  }
+  const text = keyText(key as Key)
+  if (text.isWellFormed()) return text
+  throw new TerminalError(
+    `the key function of keyBy "${name}" gave text with half a surrogate pair, which UTF-8 cannot hold: different keys would become one`,
+    { code: 'key-not-text' },
+  )
+}
+
+const isTexts = (key: unknown): boolean => Array.isArray(key) && key.every((part) => typeof part === 'string')
+
+function encoded(name: string, value: unknown): Uint8Array {
+  refuseLossy(value)
+  try {
+    return Buffer.from(JSON.stringify(value))
+  } catch (error) {
+    throw new TerminalError(
+      `a value on its way to keyBy "${name}" cannot be written as JSON (${describeError(error).message}): make it plain data before`,
+      { code: 'not-serialisable' },
+    )
+  }
+}

@@ -1,0 +1,378 @@
+/**
+ * One batch of one source partition on its way through a stage that feeds keyed stages. The invariants stand in
+ * feeding-runner.ts.
+ */
+import { ConfigurationError, isRetryable, isTerminal, RetryableError } from '../../core/errors.ts'
+import type { SourceRecord } from '../../core/record.ts'
+import type { FeedingStage } from '../../plan/plan.ts'
+import { failureAt, type Halt, isBehind, moved, type PartitionBatch, type PartitionFailure, rest } from '../batch.ts'
+import { deadLetterOf } from '../dead-letter.ts'
+import { DecodeError, type Decoder, leftOut } from '../decode.ts'
+import { endOf } from '../frames/position.ts'
+import { Pace } from '../invocation.ts'
+import { outOfTime, type Stop } from '../lane.ts'
+import { errorFields, type GivenUp, Outbox } from '../outbox.ts'
+import { type OpenedProgress, openSourceProgress } from '../progress/open.ts'
+import type { SentPositions, SourceProgress } from '../progress/progress.ts'
+import { readSourceProgress, writeSourceProgress } from '../progress/progress-format.ts'
+import { ProgressWrite } from '../progress-write.ts'
+import { ImpureStepError, runTwice } from '../purity.ts'
+import { endOfTimeMs, isSkewed } from '../skew.ts'
+import { openFeeds, type StageParts } from '../stage-parts.ts'
+import { clearedThrough, killed, killerAt, mayKill, nextSuspect, skipped, verdictOf } from '../suspect.ts'
+import type { BatchTables } from '../tables.ts'
+
+export interface FeedingParts extends StageParts<FeedingStage> {
+  readonly decode: Decoder
+}
+
+/** What was true when an entry of the log, a record or an aggregate of several, had been stepped. */
+type EntryEnd = Pick<SourceProgress, 'number' | 'largestEventTimeMs' | 'largestArrivedAtMs'> & {
+  readonly completed: string
+}
+
+/** Runs a batch of one partition; the answer is where it goes on, undefined where all of it is done. */
+export async function runFeedingBatch(
+  parts: FeedingParts,
+  batch: PartitionBatch,
+  tables: BatchTables,
+  stop: Stop,
+): Promise<PartitionFailure | undefined> {
+  const { store, lineage, stage } = parts
+  const { partition } = batch
+  const opened = await openSourceProgress({ store, stage: stage.name, partition, lineage, signal: stop.signal })
+  const { completed } = opened.progress
+  const records = rest(batch.records, 0)
+  const first = records.findIndex(({ position }) => isBehind(position, completed))
+  if (first < 0) return undefined
+  const attempt = new FeedingAttempt(parts, partition, records.slice(first), opened, tables, stop)
+  const { done, error } = await attempt.run()
+  const index = records.findIndex(({ position }) => isBehind(position, done))
+  return index < 0 ? undefined : failureAt(batch, index, error ?? moved())
+}
+
+class FeedingAttempt {
+  readonly #parts: FeedingParts
+  readonly #partition: string
+  readonly #records: readonly SourceRecord[]
+  readonly #opened: { version: number; progress: SourceProgress }
+  readonly #tables: BatchTables
+  readonly #stop: Stop
+  readonly #outbox: Outbox
+  readonly #write: ProgressWrite<SourceProgress>
+  readonly #ends: EntryEnd[] = []
+  /** Of each record, for its dead letter. */
+  readonly #ownMarksMs: number[] = []
+  /** Records that a RetryableError stopped before all their lookup keys were known. */
+  readonly #returning = new Map<SourceRecord, unknown>()
+  readonly #pace: Pace
+  /** The last number of an entry that may hold one which kills. */
+  #suspected: number | undefined
+  #doneThrough: number
+  /** What was sent, as of `#doneThrough`. */
+  #sent: SentPositions
+  #largestEventTimeMs: number
+  #largestArrivedAtMs: number
+
+  constructor(
+    parts: FeedingParts,
+    partition: string,
+    records: readonly SourceRecord[],
+    opened: OpenedProgress<SourceProgress>,
+    tables: BatchTables,
+    stop: Stop,
+  ) {
+    this.#parts = parts
+    this.#partition = partition
+    this.#records = records
+    this.#opened = { ...opened }
+    this.#tables = tables
+    this.#stop = stop
+    const { progress } = opened
+    this.#pace = new Pace(parts.ports.clock, stop)
+    this.#doneThrough = progress.doneThrough
+    this.#sent = progress.sent
+    this.#largestEventTimeMs = progress.largestEventTimeMs
+    this.#largestArrivedAtMs = progress.largestArrivedAtMs
+    this.#write = new ProgressWrite(parts, partition, opened.version, {
+      write: writeSourceProgress,
+      read: (value) => readSourceProgress(value),
+    })
+    this.#outbox = new Outbox({
+      ...parts,
+      feeds: openFeeds(parts, partition, progress.sent),
+      tables,
+      deadLetterOf: (ordinal, failure) => this.#deadLetter(ordinal, failure),
+    })
+  }
+
+  async run(): Promise<{ readonly done: string | undefined; readonly error: unknown }> {
+    const { progress } = this.#opened
+    const lastNumber = await this.#suspect(progress.number + this.#records.length)
+    const halt = (await this.#tryAll(lastNumber)) ?? this.#beyond(lastNumber)
+    return this.#finish(halt)
+  }
+
+  /** Where a port fails, progress is still written: for what is done, and so that nothing stays suspected. */
+  async #tryAll(lastNumber: number): Promise<Halt | undefined> {
+    try {
+      await this.#learnLookups()
+      return await this.#stepAll(lastNumber)
+    } catch (error) {
+      if (error instanceof ConfigurationError) throw error
+      return { number: this.#doneThrough + 1, error, counts: false }
+    }
+  }
+
+  /** The last number that is to be stepped: fewer than all where one of them may kill the process. */
+  async #suspect(last: number): Promise<number> {
+    const { ports, attempts } = this.#parts
+    const { progress } = this.#opened
+    const [entry] = this.#records as [SourceRecord]
+    const isLone = this.#records.every(({ position }) => position === entry.position)
+    if (!isLone || !mayKill(entry.arrivalTimeMs, ports.clock.nowMs())) return last
+    const next = nextSuspect(progress.suspect, { from: progress.doneThrough + 1, to: last }, attempts)
+    if (next === undefined) return last
+    const noted: SourceProgress =
+      'killer' in next
+        ? { ...progress, suspect: undefined, failing: killerAt(next.killer, attempts) }
+        : { ...progress, suspect: next.suspect }
+    this.#opened.progress = noted
+    if (!(await this.#write.write(noted, this.#stop.signal))) throw moved()
+    if ('killer' in next) return last
+    this.#suspected = last
+    return next.suspect.to
+  }
+
+  /** What was stepped and did not kill is cleared before anything of it goes out. */
+  async #clear(through: number): Promise<void> {
+    if (this.#suspected === undefined) return
+    const cleared = { ...this.#opened.progress, suspect: clearedThrough(through, this.#suspected) }
+    this.#suspected = undefined
+    if (!(await this.#write.write(cleared, this.#stop.signal))) throw moved()
+    this.#opened.progress = cleared
+  }
+
+  /** What was not tried, because one of it may kill: it comes again. */
+  #beyond(lastNumber: number): Halt | undefined {
+    if (lastNumber >= this.#opened.progress.number + this.#records.length) return undefined
+    const error = new RetryableError('the entry is stepped in parts, as one of its records may end the process', {
+      code: 'suspect',
+    })
+    return { number: lastNumber + 1, error, counts: false }
+  }
+
+  /** One call per lookup table for all keys of the batch. */
+  async #learnLookups(): Promise<void> {
+    const { stage } = this.#parts
+    const steps = stage.tables.filter(({ kind }) => kind === 'lookup').length
+    if (steps === 0) return
+    const { target } = this.#outbox
+    const learn = () => {
+      for (const record of this.#records) {
+        if (this.#returning.has(record)) continue
+        try {
+          const value = this.#parts.decode(record)
+          if (value !== leftOut) this.#parts.program.runToLookups(value, record, target)
+        } catch (error) {
+          // What throws here throws again, and is dealt with, when the record is stepped.
+          if (isRetryable(error)) this.#returning.set(record, error)
+        }
+      }
+    }
+    learn()
+    for (let round = 0; round <= steps * stage.nodes.length; round++) {
+      if (!(await this.#tables.loadWanted(this.#stop.signal))) break
+      learn()
+    }
+    this.#tables.closeLookups()
+  }
+
+  async #stepAll(lastNumber: number): Promise<Halt | undefined> {
+    const { maxPendingOutputs } = this.#parts
+    const { progress } = this.#opened
+    let firstWaiting = 0
+    for (let i = 0; i < this.#records.length; i++) {
+      const number = progress.number + i + 1
+      if (number > lastNumber) break
+      const halt = this.#pace.isOver() ? { number, error: outOfTime(), counts: false } : this.#step(i, number)
+      if (halt) return (await this.#deliver(firstWaiting, number - 1)) ?? halt
+      this.#endEntry(i, number)
+      if (this.#outbox.target.pending < maxPendingOutputs && !this.#pace.isDue()) continue
+      const refused = await this.#deliver(firstWaiting, number)
+      if (refused) return refused
+      firstWaiting = i + 1
+      this.#pace.restart()
+    }
+    return this.#deliver(firstWaiting, Math.min(lastNumber, progress.number + this.#records.length))
+  }
+
+  /** Steps one record, or takes it for a dead letter; a halt where it can be neither now. */
+  #step(index: number, number: number): Halt | undefined {
+    const record = this.#records[index] as SourceRecord
+    const isDone = number <= this.#opened.progress.doneThrough
+    const ownMarkMs = this.#largestEventTimeMs - this.#parts.stage.source.outOfOrdernessMs
+    this.#ownMarksMs[index] = ownMarkMs
+    const verdict = verdictOf(this.#opened.progress.failing, number, this.#parts.attempts)
+    if (verdict === 'give-up-unseen')
+      return this.#giveUp(index, number, { error: killed(), phase: 'step', attempts: this.#parts.attempts })
+    const place = { number, ownMarkMs, origin: record, redrive: undefined, outputs: 0 }
+    this.#outbox.begin(index, place)
+    try {
+      // One that is done already still counts with its event time towards what comes behind it in its entry.
+      const value = this.#decode(record)
+      if (isDone) return undefined
+      if (value !== leftOut && isSkewed(record, this.#parts.stage.source)) {
+        place.ownMarkMs = endOfTimeMs
+        this.#parts.ports.metrics.count('records-skewed', 1)
+      }
+      if (this.#returning.has(record)) throw this.#returning.get(record)
+      this.#run(record, value)
+      if (verdict === 'step') return undefined
+      // It did not throw this time, but others may already act on the verdict.
+      this.#outbox.rewind()
+      return this.#giveUp(index, number, { error: skipped(), phase: 'step', attempts: this.#parts.attempts })
+    } catch (error) {
+      if (error instanceof ImpureStepError) throw error
+      this.#outbox.rewind()
+      // What could not be decoded then cannot be decoded now; only what may come right counts with its event time after all.
+      if (isDone) return isRetryable(error) ? { number, error, counts: false } : undefined
+      return this.#failed(index, number, error, verdict === 'give-up')
+    }
+  }
+
+  #decode(record: SourceRecord): unknown {
+    const value = this.#parts.decode(record)
+    if (value === leftOut || isSkewed(record, this.#parts.stage.source)) return value
+    if (record.eventTimeMs > this.#largestEventTimeMs) {
+      this.#largestEventTimeMs = record.eventTimeMs
+      this.#largestArrivedAtMs = record.arrivalTimeMs
+    }
+    return value
+  }
+
+  #run(record: SourceRecord, value: unknown): void {
+    if (value === leftOut) return
+    const { target } = this.#outbox
+    const run = () => this.#parts.program.run(value, record, target)
+    if (this.#parts.ports.checksPurity) {
+      runTwice({
+        run,
+        takeBack: () => this.#outbox.rewind(),
+        changes: () => undefined,
+        setTrace: (trace) => {
+          target.trace = trace
+        },
+      })
+    } else run()
+    this.#outbox.settle('')
+  }
+
+  #failed(index: number, number: number, error: unknown, isLast: boolean): Halt | undefined {
+    const { attempts, ports } = this.#parts
+    if (isRetryable(error)) return { number, error, counts: false }
+    ports.metrics.count('attempts-failed', 1)
+    const [phase, cause] = error instanceof DecodeError ? [error.phase, error.cause] : (['step', error] as const)
+    if (error instanceof DecodeError || isTerminal(error))
+      return this.#giveUp(index, number, { error: cause, phase, attempts: 1 })
+    if (isLast) return this.#giveUp(index, number, { error: cause, phase, attempts })
+    return { number, error, counts: true }
+  }
+
+  #giveUp(index: number, number: number, failure: GivenUp): Halt | undefined {
+    try {
+      this.#outbox.giveUp(index, failure)
+      return undefined
+    } catch (error) {
+      return { number, error, counts: false }
+    }
+  }
+
+  #deadLetter(index: number, failure: GivenUp) {
+    const { topology, stage, ports } = this.#parts
+    const record = this.#records[index] as SourceRecord
+    const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
+    const markMs = this.#ownMarksMs[index] as number
+    return {
+      entry: deadLetterOf(record, failure, where, { ownMarkMs: Number.isFinite(markMs) ? markMs : null }),
+      record,
+    }
+  }
+
+  /** Notes where an entry of the log ends: only there can the partition go on. */
+  #endEntry(index: number, number: number): void {
+    const { position } = this.#records[index] as SourceRecord
+    if (this.#records[index + 1]?.position === position) return
+    this.#ends.push({
+      completed: position,
+      number,
+      largestEventTimeMs: this.#largestEventTimeMs,
+      largestArrivedAtMs: this.#largestArrivedAtMs,
+    })
+  }
+
+  async #deliver(firstOrdinal: number, completeThrough: number): Promise<Halt | undefined> {
+    const { progress } = this.#opened
+    const markMs = progress.largestEventTimeMs - this.#parts.stage.source.outOfOrdernessMs
+    await this.#clear(completeThrough)
+    const refused = await this.#outbox.deliver(this.#stop, { markMs, completeThrough, firstOrdinal })
+    const done = refused === undefined ? completeThrough : progress.number + refused.ordinal
+    if (done > this.#doneThrough) {
+      this.#doneThrough = done
+      this.#sent = this.#outbox.sent(endOf(done))
+    }
+    return refused && { number: done + 1, error: refused.error, counts: false }
+  }
+
+  async #finish(halt: Halt | undefined): Promise<{ readonly done: string | undefined; readonly error: unknown }> {
+    const { progress } = this.#opened
+    const end = this.#ends.findLast(({ number }) => number <= this.#doneThrough)
+    const failing = halt?.counts
+      ? { number: halt.number, attempts: this.#attemptsAt(halt.number) + 1 }
+      : this.#openFailure(end)
+    const doneThrough = Math.max(this.#doneThrough, end?.number ?? 0)
+    const next: SourceProgress = {
+      ...progress,
+      ...end,
+      doneThrough,
+      sent: this.#sent,
+      failing,
+      suspect: undefined,
+    }
+    this.#report(halt, end)
+    const isNews =
+      end !== undefined || doneThrough > progress.doneThrough || failing !== progress.failing || progress.suspect
+    const { completed: done } = isNews ? await this.#write.finish(next, this.#stop.closing) : progress
+    if (this.#write.isOurs && end !== undefined) {
+      const markMs = next.largestEventTimeMs - this.#parts.stage.source.outOfOrdernessMs
+      await this.#parts.marks.tell(this.#partition, markMs, this.#stop.closing)
+    }
+    return { done, error: halt?.error }
+  }
+
+  #attemptsAt(number: number): number {
+    const { failing } = this.#opened.progress
+    return failing?.number === number ? failing.attempts : 0
+  }
+
+  /** What is still to be said of an earlier failure: nothing once its number is done. */
+  #openFailure(end: EntryEnd | undefined): SourceProgress['failing'] {
+    const { failing } = this.#opened.progress
+    const done = Math.max(this.#doneThrough, end?.number ?? 0)
+    return failing && failing.number > done ? failing : undefined
+  }
+
+  #report(halt: Halt | undefined, end: EntryEnd | undefined): void {
+    const { metrics, logger } = this.#parts.ports
+    const done = (end?.number ?? this.#opened.progress.number) - this.#opened.progress.number
+    metrics.count('records-in', done)
+    if (halt === undefined) return
+    metrics.count('records-returned', this.#records.length - done)
+    const { number } = halt
+    logger.warn('a partition goes back to its source from here', {
+      partition: this.#partition,
+      number,
+      ...errorFields(halt.error),
+    })
+  }
+}

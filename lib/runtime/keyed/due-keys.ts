@@ -1,0 +1,185 @@
+/**
+ * Which keys fire at which number, and the due entries that find them when no record does.
+ *
+ * 1. A due entry is put before the commit that makes it necessary, and deleted when stored progress has passed its time: so
+ *    at every moment each timer in the table has its entry. An entry without a timer does no harm: it finds nothing to fire.
+ * 2. The entries of a slot are queried only where its earliest due time is reached by the end of the batch.
+ * 3. A slot's earliest due time is a bound from below: the least of what the query saw beyond (not queried: the stored value)
+ *    and of what any key waits for that was loaded, stepped here or not.
+ */
+import { slotOf } from '../../core/slot.ts'
+import type { KeyDraft, TimerDomain } from '../../state/key-draft.ts'
+import type { DueEntry, StateStore } from '../../state/state-store.ts'
+import { positionHashOf } from '../frames/position.ts'
+import type { EarliestDue, KeyedProgress } from '../progress/progress.ts'
+import { TimeHeap } from './time-heap.ts'
+
+export const domains: readonly TimerDomain[] = ['event-time', 'processing-time']
+
+/** How far both kinds of time have come, in ms since 1970 UTC. */
+export interface TimesReached {
+  readonly watermarkMs: number
+  readonly processingMs: number
+}
+
+export const reached = (domain: TimerDomain, times: TimesReached): number =>
+  domain === 'event-time' ? times.watermarkMs : times.processingMs
+
+/** Whether any timer of the key is due. */
+export function isDue(draft: KeyDraft, times: TimesReached): boolean {
+  const event = draft.nextTimer('event-time')
+  if (event !== undefined && event.timeMs <= times.watermarkMs) return true
+  const processing = draft.nextTimer('processing-time')
+  return processing !== undefined && processing.timeMs <= times.processingMs
+}
+
+/** A key that may fire, with the hash that orders it among those that fire at the same number. */
+export interface FiringKey {
+  readonly key: string
+  readonly keyHash: string
+}
+
+const nobody: readonly FiringKey[] = []
+
+/** Due entries per page of a query. */
+const pageSize = 1_000
+
+const earliestOf = (earliest: EarliestDue, domain: TimerDomain): ReadonlyMap<number, number> =>
+  domain === 'event-time' ? earliest.event : earliest.processing
+
+interface Domain {
+  /** What is due, found or loaded, by time. */
+  readonly heap: TimeHeap
+  /** By key, the time for which it was put into the heap last: most steps leave a key's next timer as it is. */
+  readonly noted: Map<string, number>
+  /** By slot, what the query saw beyond the end of the batch; undefined inside where it saw nothing. */
+  readonly beyond: Map<number, number | undefined>
+  /** By slot, the least time that any loaded key waits for. */
+  readonly waiting: Map<number, number>
+}
+
+export class DueKeys {
+  readonly #store: StateStore
+  readonly #slots: number
+  readonly #progress: KeyedProgress
+  readonly #signal: AbortSignal
+  readonly #domains: Readonly<Record<TimerDomain, Domain>> = {
+    'event-time': newDomain(),
+    'processing-time': newDomain(),
+  }
+  /** Entries that were found or put. */
+  readonly #entries: DueEntry[] = []
+
+  constructor(store: StateStore, progress: KeyedProgress, signal: AbortSignal) {
+    this.#store = store
+    this.#slots = progress.slots
+    this.#progress = progress
+    this.#signal = signal
+  }
+
+  /** Finds what becomes due up to the end of the batch. */
+  async find(end: TimesReached): Promise<void> {
+    for (const domain of domains) {
+      const untilMs = reached(domain, end)
+      for (const [slot, earliestMs] of earliestOf(this.#progress.earliest, domain)) {
+        if (earliestMs <= untilMs) await this.#query(slot, domain, untilMs)
+      }
+    }
+  }
+
+  async #query(slot: number, domain: TimerDomain, untilMs: number): Promise<void> {
+    const { heap, beyond } = this.#domains[domain]
+    let after: DueEntry | undefined
+    for (;;) {
+      const options = { limit: pageSize, ...(after === undefined ? {} : { after }) }
+      const { entries, nextMs, isComplete } = await this.#store.readDue(slot, domain, untilMs, options, this.#signal)
+      for (const entry of entries) {
+        heap.push(entry.timeMs, entry.key)
+        this.#entries.push(entry)
+      }
+      after = entries.at(-1)
+      if (!isComplete && after !== undefined) continue
+      beyond.set(slot, nextMs)
+      return
+    }
+  }
+
+  /** A key was loaded or stepped: what it waits for now. */
+  note(draft: KeyDraft): void {
+    for (const domain of domains) {
+      const next = draft.nextTimer(domain)
+      if (next === undefined) continue
+      const { heap, noted } = this.#domains[domain]
+      if (noted.get(draft.key) === next.timeMs) continue
+      noted.set(draft.key, next.timeMs)
+      heap.push(next.timeMs, draft.key)
+    }
+  }
+
+  /** The keys that something may be due for at these times, in the order in which they fire. Each is told once. */
+  take(times: TimesReached): readonly FiringKey[] {
+    const { 'event-time': event, 'processing-time': processing } = this.#domains
+    if (event.heap.firstMs > times.watermarkMs && processing.heap.firstMs > times.processingMs) return nobody
+    const keys = new Set<string>()
+    for (const domain of domains) {
+      const { heap, noted } = this.#domains[domain]
+      heap.takeUntil(reached(domain, times), keys)
+      for (const key of keys) noted.delete(key)
+    }
+    const firing = Array.from(keys, (key) => ({ key, keyHash: positionHashOf(key) }))
+    return firing.sort((a, b) => (a.keyHash < b.keyHash ? -1 : 1))
+  }
+
+  /** Puts the entries that commits of these drafts make necessary. */
+  async put(drafts: readonly KeyDraft[]): Promise<void> {
+    const entries: DueEntry[] = []
+    for (const draft of drafts) {
+      for (const domain of domains) {
+        const timeMs = draft.nextTimer(domain)?.timeMs
+        if (timeMs === undefined || timeMs === draft.storedNextMs(domain)) continue
+        entries.push({ slot: slotOf(draft.key, this.#slots), domain, timeMs, key: draft.key })
+      }
+    }
+    if (entries.length === 0) return
+    this.#entries.push(...entries)
+    await this.#store.putDue(entries, this.#signal)
+  }
+
+  /** What a draft waits for counts for its slot from here on. */
+  keepEarliest(drafts: Iterable<KeyDraft>): void {
+    for (const draft of drafts) {
+      for (const domain of domains) {
+        const next = draft.nextTimer(domain)
+        if (next === undefined) continue
+        const { waiting } = this.#domains[domain]
+        const slot = slotOf(draft.key, this.#slots)
+        const known = waiting.get(slot)
+        if (known === undefined || next.timeMs < known) waiting.set(slot, next.timeMs)
+      }
+    }
+  }
+
+  /** The earliest due times after the batch; of one that was cut, what was due before still counts. */
+  earliest(isCut: boolean): EarliestDue {
+    const of = (domain: TimerDomain): Map<number, number> => {
+      const { beyond, waiting } = this.#domains[domain]
+      const stored = earliestOf(this.#progress.earliest, domain)
+      const least = new Map<number, number>()
+      for (const slot of this.#progress.held) {
+        const before = isCut || !beyond.has(slot) ? stored.get(slot) : undefined
+        const times = [before, beyond.get(slot), waiting.get(slot)].filter((timeMs) => timeMs !== undefined)
+        if (times.length > 0) least.set(slot, Math.min(...times))
+      }
+      return least
+    }
+    return { event: of('event-time'), processing: of('processing-time') }
+  }
+
+  /** Deletes the entries that stored progress has passed. */
+  async deletePassed(stored: TimesReached, signal: AbortSignal): Promise<void> {
+    const passed = this.#entries.filter(({ domain, timeMs }) => timeMs <= reached(domain, stored))
+    if (passed.length > 0) await this.#store.deleteDue(passed, signal)
+  }
+}
+
+const newDomain = (): Domain => ({ heap: new TimeHeap(), noted: new Map(), beyond: new Map(), waiting: new Map() })

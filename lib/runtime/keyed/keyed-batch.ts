@@ -1,0 +1,335 @@
+/**
+ * One batch of one partition on its way through a keyed stage. The invariants stand in keyed-runner.ts; the pure steps in
+ * line-steps.ts, the drafts of keys in batch-keys.ts, publishing and committing in keyed-flush.ts.
+ */
+import { ConfigurationError, isTerminal } from '../../core/errors.ts'
+import type { SourceRecord } from '../../core/record.ts'
+import { failureAt, type Halt, isBehind, moved, type PartitionBatch, type PartitionFailure, rest } from '../batch.ts'
+import { Pace } from '../invocation.ts'
+import { outOfTime, type Stop } from '../lane.ts'
+import { errorFields, type GivenUp, Outbox } from '../outbox.ts'
+import type { Line } from '../progress/fold.ts'
+import { openKeyedProgress } from '../progress/open.ts'
+import type { FiringCut, KeyedProgress } from '../progress/progress.ts'
+import { openFeeds } from '../stage-parts.ts'
+import type { BatchTables } from '../tables.ts'
+import { BatchKeys } from './batch-keys.ts'
+import { DueKeys, type FiringKey } from './due-keys.ts'
+import { KeyedFlush, TooLarge } from './keyed-flush.ts'
+import { hasRecord, type RecordLine, type SteppedLoaded } from './keyed-line.ts'
+import { KeyedLog } from './keyed-log.ts'
+import type { KeyedParts } from './keyed-parts.ts'
+import { lineDeadLetter } from './line-dead-letter.ts'
+import { LineSteps, markLagOf } from './line-steps.ts'
+import { haltBeyond, NotedProgress } from './noted-progress.ts'
+import { OperatorStates } from './operator-states.ts'
+
+/** Runs a batch of one partition; the answer is where it goes on, undefined where all of it is done. */
+export async function runKeyedBatch(
+  parts: KeyedParts,
+  batch: PartitionBatch,
+  tables: BatchTables,
+  stop: Stop,
+): Promise<PartitionFailure | undefined> {
+  const { store, lineage, stage } = parts
+  const { partition } = batch
+  const records = rest(batch.records, 0)
+  const careful = new Set<string>()
+  for (;;) {
+    const opening = { store, stage: stage.name, partition, lineage, slots: stage.slots, signal: stop.signal }
+    const opened = await openKeyedProgress(opening)
+    const first = records.findIndex(({ position }) => isBehind(position, opened.progress.completed))
+    if (first < 0) return undefined
+    try {
+      const log = new KeyedLog(records.slice(first), opened.progress, parts.retentionMs)
+      const unread = log.foldAll()
+      const progress = new NotedProgress(parts, partition, opened)
+      const lastNumber = await progress.suspect(log, careful.size > 0, stop)
+      const attempt = new KeyedAttempt({ parts, partition, log, progress, lastNumber, tables, stop, careful })
+      const { done, error } = await attempt.run(unread)
+      const index = records.findIndex(({ position }) => isBehind(position, done))
+      return index < 0 ? undefined : failureAt(batch, index, error ?? moved())
+    } catch (error) {
+      if (!(error instanceof TooLarge)) throw error
+      for (const key of error.keys) careful.add(key)
+    }
+  }
+}
+
+interface AttemptParts {
+  readonly parts: KeyedParts
+  readonly partition: string
+  readonly log: KeyedLog
+  readonly progress: NotedProgress
+  /** The last number that is to be stepped. */
+  readonly lastNumber: number
+  readonly tables: BatchTables
+  readonly stop: Stop
+  readonly careful: ReadonlySet<string>
+}
+
+class KeyedAttempt {
+  readonly #parts: KeyedParts
+  readonly #partition: string
+  readonly #log: KeyedLog
+  readonly #progress: NotedProgress
+  readonly #lastNumber: number
+  readonly #stop: Stop
+  readonly #careful: ReadonlySet<string>
+  readonly #outbox: Outbox
+  readonly #steps: LineSteps
+  readonly #operatorStates: OperatorStates
+  readonly #due: DueKeys
+  readonly #keys: BatchKeys
+  readonly #flush: KeyedFlush
+  readonly #pace: Pace
+  /** The last key that fired at the number of another's record. */
+  #fired: FiringCut | undefined
+
+  constructor({ parts, partition, log, progress, lastNumber, tables, stop, careful }: AttemptParts) {
+    this.#parts = parts
+    this.#partition = partition
+    this.#log = log
+    this.#progress = progress
+    this.#lastNumber = lastNumber
+    this.#stop = stop
+    this.#careful = careful
+    this.#pace = new Pace(parts.ports.clock, stop)
+    const { now } = progress
+    const outbox = this.#newOutbox(tables)
+    const steps = new LineSteps(parts, outbox, now.failing, (index) => log.watermarkBefore(index))
+    const operatorStates = new OperatorStates(parts.stage.operatorStates.size > 0, now.operatorStates)
+    const due = new DueKeys(parts.store, now, stop.signal)
+    const { signal } = stop
+    const { doneThrough } = now
+    const keys = new BatchKeys({
+      parts,
+      partition,
+      log,
+      steps,
+      operatorStates,
+      due,
+      outbox,
+      careful,
+      doneThrough,
+      signal,
+    })
+    this.#outbox = outbox
+    this.#steps = steps
+    this.#operatorStates = operatorStates
+    this.#due = due
+    this.#keys = keys
+    this.#flush = new KeyedFlush({ parts, log, progress, keys, due, outbox, careful, stop })
+  }
+
+  #newOutbox(tables: BatchTables): Outbox {
+    const { topology, stage, ports } = this.#parts
+    return new Outbox({
+      ...this.#parts,
+      feeds: openFeeds(this.#parts, this.#partition, this.#progress.now.sent),
+      tables,
+      deadLetterOf: (index, failure) => {
+        const line = this.#log.lines[index] as Line
+        const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
+        return lineDeadLetter(line, this.#log.entries[line.entry] as SourceRecord, failure, where)
+      },
+    })
+  }
+
+  /** `unread` is why the batch ends before its last entry, if it does. */
+  async run(unread: Halt | undefined): Promise<{ readonly done: string | undefined; readonly error: unknown }> {
+    return this.#finish((await this.#tryAll()) ?? haltBeyond(this.#lastNumber, this.#log) ?? unread)
+  }
+
+  /** Where a port fails, progress is still written: for what is done, and so that nothing stays suspected. */
+  async #tryAll(): Promise<Halt | undefined> {
+    try {
+      // A version that this attempt wrote itself, over a suspect, is still the cache's own.
+      await this.#keys.load(this.#progress.openedVersion)
+      const last = this.#log.lines.at(-1)
+      if (last) await this.#due.find(last)
+      return await this.#stepAll()
+    } catch (error) {
+      if (error instanceof TooLarge || error instanceof ConfigurationError) throw error
+      this.#flush.failed()
+      return { number: this.#flush.doneThrough + 1, error, counts: false }
+    }
+  }
+
+  /** Awaits nothing where nothing is to be loaded or sent: most lines are stepped in one go. */
+  async #stepAll(): Promise<Halt | undefined> {
+    const { lines } = this.#log
+    const { doneThrough } = this.#progress.now
+    let number = doneThrough
+    for (let index = 0; index < lines.length; index++) {
+      const line = lines[index] as Line
+      if (line.number > this.#lastNumber) break
+      if (this.#pace.isOver()) {
+        return (await this.#send(number)) ?? { number: line.number, error: outOfTime(), counts: false }
+      }
+      this.#operatorStates.add(line, index, this.#steps)
+      if (line.number <= doneThrough) continue
+      if (this.#isSendDue(line)) {
+        const halt = await this.#send(number)
+        if (halt) return halt
+        this.#pace.restart()
+      }
+      const firing = this.#due.take(line)
+      const fired = firing.length > 0 ? await this.#fireOthers(line, index, firing, number) : undefined
+      const stepped = fired ?? this.#stepLine(line, index)
+      const halt = stepped instanceof Promise ? await stepped : stepped
+      if (halt) return (await this.#send(number)) ?? halt
+      number = line.number
+    }
+    return this.#send(number)
+  }
+
+  #isSendDue(line: Line): boolean {
+    if (this.#outbox.target.pending >= this.#parts.maxPendingOutputs || this.#pace.isDue()) return true
+    return line.record !== undefined && this.#keys.isFull(line.record.key)
+  }
+
+  #send(through: number): Promise<Halt | undefined> {
+    return this.#flush.flush(through, this.#fired)
+  }
+
+  /** Fires what is due of other keys at a line, in the order of their hashes; a part of them at a time where they are many. */
+  async #fireOthers(line: Line, index: number, firing: readonly FiringKey[], done: number): Promise<Halt | undefined> {
+    const { mostKeysPerCommit, maxPendingOutputs, ports } = this.#parts
+    const others = firing.filter(({ key }) => key !== line.record?.key)
+    for (let from = 0; from < others.length; from += mostKeysPerCommit) {
+      const some = others
+        .slice(from, from + mostKeysPerCommit)
+        .filter(({ keyHash }) => !this.#hasFired(line.number, keyHash))
+      await this.#keys.loadMore(some.map(({ key }) => key))
+      for (const { key, keyHash } of some) {
+        if (this.#keys.changed.size >= mostKeysPerCommit || this.#outbox.target.pending >= maxPendingOutputs) {
+          const halt = await this.#send(done)
+          if (halt) return halt
+        }
+        const halt = await this.#keys.fire({ line, index, key, keyHash })
+        if (halt) return halt
+        this.#fired = { number: line.number, keyHash }
+      }
+      if (from + mostKeysPerCommit >= others.length) break
+      const halt = await this.#send(done)
+      if (halt) return halt
+      if (ports.clock.nowMs() >= this.#stop.atMs) return { number: line.number, error: outOfTime(), counts: false }
+    }
+    return undefined
+  }
+
+  #hasFired(number: number, keyHash: string): boolean {
+    const { firing } = this.#progress.now
+    return firing?.number === number && keyHash <= firing.keyHash
+  }
+
+  #stepLine(line: Line, index: number): Halt | undefined | Promise<Halt | undefined> {
+    if (line.failure !== undefined)
+      return this.#giveUp(line, index, { error: line.failure, phase: 'decode', attempts: 1 })
+    if (!hasRecord(line)) return undefined
+    if (line.overtaken) this.#parts.ports.metrics.count('records-overtaken', 1)
+    const stepped = this.#keys.step(line, index)
+    if (stepped === 'done' && this.#careful.size === 0) return undefined
+    return this.#stepped(line, index, stepped)
+  }
+
+  async #stepped(
+    line: RecordLine,
+    index: number,
+    outcome: SteppedLoaded | Promise<SteppedLoaded>,
+  ): Promise<Halt | undefined> {
+    const stepped = await outcome
+    if (stepped === 'done') return this.#checkSize(line, index)
+    if ('halt' in stepped) return { number: line.number, error: stepped.halt, counts: stepped.counts }
+    return this.#giveUpRecord(line, index, { error: stepped.givenUp, phase: 'step', attempts: stepped.attempts })
+  }
+
+  /** In careful mode each step is followed by a look at the size of the item: what would not fit is a dead letter. */
+  async #checkSize(line: RecordLine, index: number): Promise<Halt | undefined> {
+    const { key } = line.record
+    if (!this.#careful.has(key) || !this.#keys.changed.has(key)) return undefined
+    try {
+      this.#flush.checkFits(this.#keys.draft(key))
+      return undefined
+    } catch (error) {
+      if (!isTerminal(error)) throw error
+      this.#outbox.rewind()
+      await this.#keys.takeBackOversized(line)
+      return this.#giveUpRecord(line, index, { error, phase: 'step', attempts: 1 })
+    }
+  }
+
+  #giveUpRecord(line: RecordLine, index: number, failure: GivenUp): Halt | undefined {
+    const halt = this.#giveUp(line, index, failure)
+    if (halt === undefined) this.#keys.skip(line)
+    return halt
+  }
+
+  #giveUp(line: Line, index: number, failure: GivenUp): Halt | undefined {
+    try {
+      this.#outbox.giveUp(index, failure)
+      return undefined
+    } catch (error) {
+      return { number: line.number, error, counts: false }
+    }
+  }
+
+  async #finish(halt: Halt | undefined): Promise<{ readonly done: string | undefined; readonly error: unknown }> {
+    const { now } = this.#progress
+    const entries = this.#log.entriesThrough(this.#flush.doneThrough)
+    const result = this.#log.progressBehind(entries)
+    const doneThrough = Math.max(this.#flush.doneThrough, result.number)
+    this.#due.keepEarliest(this.#keys.ownDrafts())
+    const next: KeyedProgress = {
+      ...result,
+      operatorStates: this.#operatorStates.afterEntries(this.#log.lines, entries),
+      doneThrough,
+      failing: this.#progress.failingAfter(halt, doneThrough),
+      suspect: undefined,
+      sent: this.#flush.sent,
+      earliest: this.#due.earliest(halt !== undefined),
+      firing: this.#flush.openCut(doneThrough),
+    }
+    this.#report(halt, entries)
+    const isFurther = entries > 0 || doneThrough > now.doneThrough || next.firing !== now.firing
+    if (!isFurther && next.failing === now.failing && !now.suspect) return { done: now.completed, error: halt?.error }
+    const stored = await this.#progress.finish(next, this.#stop.closing)
+    const { ownVersion } = this.#progress
+    if (ownVersion !== undefined && !this.#flush.isAhead)
+      this.#parts.warm.put(this.#partition, ownVersion, this.#keys.drafts)
+    await this.#afterProgress(stored)
+    return { done: stored.completed, error: halt?.error }
+  }
+
+  /** What may wait: if it fails, it is done later or does no harm. */
+  async #afterProgress(stored: KeyedProgress): Promise<void> {
+    const { marks, ports, stage } = this.#parts
+    try {
+      await this.#due.deletePassed(stored, this.#stop.closing)
+    } catch (error) {
+      ports.logger.warn('due entries were left in the table; they do no harm', errorFields(error))
+    }
+    await marks.tell(this.#partition, stored.watermarkMs - markLagOf(stage), this.#stop.closing)
+  }
+
+  #report(halt: Halt | undefined, entriesDone: number): void {
+    const { metrics, logger } = this.#parts.ports
+    const { recordsStepped } = this.#keys
+    const { keysWritten } = this.#flush
+    metrics.count('records-in', recordsStepped)
+    if (this.#log.duplicates > 0) metrics.count('duplicates-dropped', this.#log.duplicates)
+    if (keysWritten > 0) {
+      metrics.count('keys-written', keysWritten)
+      metrics.gauge('collapse', recordsStepped / keysWritten, 'count')
+    }
+    if (halt === undefined) return
+    metrics.count('records-returned', this.#log.entries.length - entriesDone)
+    const { number } = halt
+    logger.warn('a partition goes back to its stream from here', {
+      partition: this.#partition,
+      number,
+      ...errorFields(halt.error),
+    })
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * Publishes and commits what the steps of an attempt have made, a part of the batch at a time: invariants 2, 3 and 7 of
+ * keyed-runner.ts.
+ */
+import { isTerminal } from '../../core/errors.ts'
+import { type CheckedCommit, checkedDraft } from '../../state/commit-rules.ts'
+import type { KeyDraft } from '../../state/key-draft.ts'
+import type { Halt } from '../batch.ts'
+import { endOf, firingPosition, type Position } from '../frames/position.ts'
+import type { Stop } from '../lane.ts'
+import type { Outbox } from '../outbox.ts'
+import type { FiringCut, SentPositions } from '../progress/progress.ts'
+import type { BatchKeys } from './batch-keys.ts'
+import type { DueKeys } from './due-keys.ts'
+import { inParallel } from './in-parallel.ts'
+import type { KeyedLog } from './keyed-log.ts'
+import type { KeyedParts } from './keyed-parts.ts'
+import { markLagOf } from './line-steps.ts'
+import type { NotedProgress } from './noted-progress.ts'
+
+/** Commits in flight at a time. */
+const mostCommits = 64
+
+/** The states of keys grew beyond what an item can hold: the batch begins anew, with a look at each of their steps. */
+export class TooLarge extends Error {
+  readonly keys: readonly string[]
+
+  constructor(keys: readonly string[]) {
+    super('the states of some keys are too large')
+    this.keys = keys
+  }
+}
+
+export interface FlushParts {
+  readonly parts: KeyedParts
+  readonly log: KeyedLog
+  readonly progress: NotedProgress
+  readonly keys: BatchKeys
+  readonly due: DueKeys
+  readonly outbox: Outbox
+  readonly careful: ReadonlySet<string>
+  readonly stop: Stop
+}
+
+export class KeyedFlush {
+  readonly #of: FlushParts
+  #doneThrough: number
+  /** How far the firings at the number behind `doneThrough` are done. */
+  #firing: FiringCut | undefined
+  #sent: SentPositions
+  #isAhead = false
+  #keysWritten = 0
+
+  constructor(of: FlushParts) {
+    this.#of = of
+    const { doneThrough, firing, sent } = of.progress.now
+    this.#doneThrough = doneThrough
+    this.#firing = firing
+    this.#sent = sent
+  }
+
+  /** All numbers up to this one are published and committed. */
+  get doneThrough(): number {
+    return this.#doneThrough
+  }
+
+  /** What was sent, as of `doneThrough`. */
+  get sent(): SentPositions {
+    return this.#sent
+  }
+
+  /** True where a flush failed: drafts went further than the table, and not all of them know it. */
+  get isAhead(): boolean {
+    return this.#isAhead
+  }
+
+  get keysWritten(): number {
+    return this.#keysWritten
+  }
+
+  /** Something failed before a flush could answer. */
+  failed(): void {
+    this.#isAhead = true
+  }
+
+  /** Publishes and commits what waits: all numbers up to `through` are then done, and behind them the firings up to `fired`. */
+  async flush(through: number, fired: FiringCut | undefined): Promise<Halt | undefined> {
+    const { parts, progress, keys, due, outbox, stop, log } = this.#of
+    // What another attempt has committed in the meantime is not ours to commit.
+    const drafts = [...keys.changed].map((key) => keys.draft(key)).filter(({ isChanged }) => isChanged)
+    const commits = this.#checkedCommits(drafts)
+    const first = this.#doneThrough + 1
+    const delivery = {
+      markMs: progress.now.watermarkMs - markLagOf(parts.stage),
+      completeThrough: through,
+      firstOrdinal: Math.max(
+        0,
+        log.lines.findIndex(({ number }) => number >= first),
+      ),
+    }
+    this.#isAhead = true
+    await progress.clear(through, stop)
+    const refused = await outbox.deliver(stop, delivery)
+    if (refused) return { number: first, error: refused.error, counts: false }
+    try {
+      await due.put(drafts)
+      await inParallel(drafts, mostCommits, (draft, i) => this.#commit(draft, commits[i]))
+    } catch (error) {
+      // Some keys may be committed: the next attempt finds them so.
+      return { number: first, error, counts: false }
+    }
+    this.#isAhead = false
+    keys.flushed()
+    this.#doneThrough = Math.max(this.#doneThrough, through)
+    if (fired && fired.number > this.#doneThrough) this.#firing = fired
+    this.#sent = outbox.sent(this.#end())
+    keys.letGo(drafts)
+    return undefined
+  }
+
+  /** Firings that are done at the number behind `doneThrough`. */
+  openCut(doneThrough: number): FiringCut | undefined {
+    return this.#firing && this.#firing.number > doneThrough ? this.#firing : undefined
+  }
+
+  /** The position up to which all is published and committed. */
+  #end(): Position {
+    const cut = this.openCut(this.#doneThrough)
+    return cut === undefined
+      ? endOf(this.#doneThrough)
+      : firingPosition(cut.number, cut.keyHash, Number.MAX_SAFE_INTEGER)
+  }
+
+  /** Whether the draft's state fits in its item: throws a TerminalError where not. */
+  checkFits(draft: KeyDraft): CheckedCommit {
+    const { stage, ports, retentionMs } = this.#of.parts
+    return checkedDraft(draft.commit(ports.clock.nowMs(), retentionMs), { stage: stage.name })
+  }
+
+  /** The commits of drafts, but for those that are looked at after each step. Throws {@link TooLarge}. */
+  #checkedCommits(drafts: readonly KeyDraft[]): readonly (CheckedCommit | undefined)[] {
+    const tooLarge: string[] = []
+    const commits = drafts.map((draft) => {
+      if (this.#of.careful.has(draft.key)) return undefined
+      try {
+        return this.checkFits(draft)
+      } catch (error) {
+        if (!isTerminal(error)) throw error
+        tooLarge.push(draft.key)
+        return undefined
+      }
+    })
+    if (tooLarge.length > 0) throw new TooLarge(tooLarge)
+    return commits
+  }
+
+  /** Commits a draft, at first as it was checked; where another attempt was there before, what that one left to do. */
+  async #commit(draft: KeyDraft, checked: CheckedCommit | undefined): Promise<void> {
+    const { parts, keys, stop } = this.#of
+    const { store, ports, retentionMs } = parts
+    const { key, position: target } = draft
+    let ours = draft
+    let next = checked
+    while (ours.isChanged) {
+      const outcome = await store.commit(next ?? ours.commit(ports.clock.nowMs(), retentionMs), stop.signal)
+      if (outcome.status === 'committed') {
+        ours.committed()
+        this.#keysWritten++
+        return
+      }
+      ports.metrics.count('commit-conflicts', 1)
+      await keys.takeOver(key, outcome.found, target)
+      ours = keys.draft(key)
+      next = undefined
+    }
+  }
+}

@@ -1,0 +1,70 @@
+/** The log of one attempt at a keyed batch: its entries, folded into lines, and progress behind any of them. */
+import type { SourceRecord } from '../../core/record.ts'
+import type { Halt } from '../batch.ts'
+import { KeyedFold, type Line } from '../progress/fold.ts'
+import type { KeyedProgress } from '../progress/progress.ts'
+
+export class KeyedLog {
+  readonly entries: readonly SourceRecord[]
+  readonly lines: Line[] = []
+  /** The keys of the batch's records, in the order in which they come first. */
+  readonly keys = new Set<string>()
+  readonly #before: KeyedProgress
+  readonly #retentionMs: number
+  readonly #fold: KeyedFold
+
+  constructor(entries: readonly SourceRecord[], before: KeyedProgress, retentionMs: number) {
+    this.entries = entries
+    this.#before = before
+    this.#retentionMs = retentionMs
+    this.#fold = this.#newFold()
+  }
+
+  #newFold(): KeyedFold {
+    return new KeyedFold(this.#before, { retentionMs: this.#retentionMs })
+  }
+
+  /** Numbers everything; a frame of a newer release ends the batch, and is the halt of what lies before it. */
+  foldAll(): Halt | undefined {
+    for (const [index, entry] of this.entries.entries()) {
+      try {
+        for (const line of this.#fold.fold(entry, index)) {
+          if (line.record !== undefined) this.keys.add(line.record.key)
+          this.lines.push(line)
+        }
+      } catch (error) {
+        return { number: this.#fold.result().number + 1, error, counts: false }
+      }
+    }
+    return undefined
+  }
+
+  /** The last number of the batch. */
+  get lastNumber(): number {
+    return this.lines.at(-1)?.number ?? this.#before.number
+  }
+
+  /** Records that were dropped as they had been read before. */
+  get duplicates(): number {
+    return this.#fold.duplicates
+  }
+
+  /** What the stage's watermark was before the line of that index. */
+  watermarkBefore(index: number): number {
+    return this.lines[index - 1]?.watermarkMs ?? this.#before.watermarkMs
+  }
+
+  /** How many entries, from the first on, lie as a whole within the numbers up to `doneThrough`. */
+  entriesThrough(doneThrough: number): number {
+    const open = this.lines.find(({ number }) => number > doneThrough)
+    return open?.entry ?? (this.lines.at(-1)?.entry ?? -1) + 1
+  }
+
+  /** The fold's value behind the first `entries` of the batch. */
+  progressBehind(entries: number): KeyedProgress {
+    if (entries >= this.entries.length) return this.#fold.result()
+    const fold = this.#newFold()
+    for (let i = 0; i < entries; i++) fold.fold(this.entries[i] as SourceRecord, i)
+    return fold.result()
+  }
+}

@@ -1,0 +1,10 @@
+import type { KeyedStage } from '../../plan/plan.ts'
+import type { StageParts } from '../stage-parts.ts'
+import type { WarmKeys } from './warm-keys.ts'
+
+/** What the batches of a keyed stage have in common. */
+export interface KeyedParts extends StageParts<KeyedStage> {
+  readonly warm: WarmKeys
+  /** Keys that are changed before they are published and committed. */
+  readonly mostKeysPerCommit: number
+}

@@ -1,0 +1,59 @@
+/**
+ * The manifest of a state table: whose it is, and what may never change while there is state in it. The first container
+ * writes it; every other one reads it once, before its first batch.
+ */
+import { ConfigurationError, RetryableError } from '../../core/errors.ts'
+import type { KeyedStage } from '../../plan/plan.ts'
+import type { StateStore, StateValue } from '../../state/state-store.ts'
+
+/** The format version of the manifest. */
+const format = 1
+
+export class StageManifest {
+  readonly #topology: string
+  readonly #stage: KeyedStage
+  readonly #store: StateStore
+  #isChecked = false
+
+  constructor(topology: string, stage: KeyedStage, store: StateStore) {
+    this.#topology = topology
+    this.#stage = stage
+    this.#store = store
+  }
+
+  /** Throws a {@link ConfigurationError} where the table belongs to another stage, or to this one with other slots. */
+  async check(signal: AbortSignal): Promise<void> {
+    if (this.#isChecked) return
+    const found = (await this.#store.readManifest(signal)) ?? (await this.#claim(signal))
+    if (found !== undefined) this.#compare(found as { readonly [name: string]: StateValue })
+    this.#isChecked = true
+  }
+
+  /** Writes the manifest of a new table; where another container was first, what that one wrote. */
+  async #claim(signal: AbortSignal): Promise<StateValue | undefined> {
+    const { name, slots } = this.#stage
+    const isOurs = await this.#store.writeManifest({ format, topology: this.#topology, stage: name, slots }, signal)
+    return isOurs ? undefined : this.#store.readManifest(signal)
+  }
+
+  #compare(found: { readonly [name: string]: StateValue }): void {
+    const { name, slots } = this.#stage
+    if (Number(found.format) > format) {
+      throw new RetryableError(
+        `the state table of stage "${name}" was written by a newer release of Millrace (manifest format ${found.format}): deploy that release`,
+        { code: 'newer-format' },
+      )
+    }
+    if (found.topology !== this.#topology || found.stage !== name) {
+      throw new ConfigurationError(
+        `the state table bound to stage "${name}" of topology "${this.#topology}" holds the state of stage "${found.stage}" of "${found.topology}": bind it to that stage, keep the stage's old name, or give this stage a table of its own.`,
+        { code: 'foreign-table' },
+      )
+    }
+    if (found.slots === slots) return
+    throw new ConfigurationError(
+      `stage "${name}" of topology "${this.#topology}" has ${slots} slots, but its state was made with ${found.slots}: keep keyBy("${name}", ..., { slots: ${found.slots} }), or give the stage another name and with it new state.`,
+      { code: 'slots-changed' },
+    )
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * The timers of a key within one step.
+ *
+ * 1. What is due fires before the record, and what the record has set in the past behind it: first by event time, then by
+ *    processing time, each in the order of their times.
+ * 2. A timer whose step throws is a dead letter of its own: the step runs again without it.
+ * 3. A timer is removed before it fires: one whose operator is no more goes in silence.
+ */
+import { isRetryable, TerminalError } from '../../core/errors.ts'
+import { EntryNotLoaded, type KeyDraft } from '../../state/key-draft.ts'
+import type { Outbox } from '../outbox.ts'
+import type { DueTimer, KeyedTarget } from '../program.ts'
+import { ImpureStepError } from '../purity.ts'
+import { domains, isDue, reached, type TimesReached } from './due-keys.ts'
+import type { FiringLine } from './keyed-line.ts'
+import type { KeyedParts } from './keyed-parts.ts'
+import { firingDeadLetter } from './line-dead-letter.ts'
+
+/** Timers of one key that fire in one step: more is a timer that sets itself again and again in the past. */
+const mostFirings = 1_000
+
+/** A timer whose step threw: it is given up, and the others of its key fire without it. */
+export class FiringFailed extends Error {
+  readonly timer: DueTimer
+
+  constructor(timer: DueTimer, cause: unknown) {
+    super('the step of a timer threw', { cause })
+    this.timer = timer
+  }
+}
+
+/** What no timer failed in. */
+export const noneFailed: readonly FiringFailed[] = []
+
+export class TimerSteps {
+  readonly #parts: Pick<KeyedParts, 'topology' | 'stage' | 'ports' | 'program'>
+  readonly #outbox: Outbox
+
+  constructor(parts: Pick<KeyedParts, 'topology' | 'stage' | 'ports' | 'program'>, outbox: Outbox) {
+    this.#parts = parts
+    this.#outbox = outbox
+  }
+
+  /** Fires all that is due of the key, but for what failed in an earlier run of the step. Throws a {@link FiringFailed}. */
+  fireDue(draft: KeyDraft, times: TimesReached, failed: readonly FiringFailed[]): void {
+    if (!isDue(draft, times)) return
+    const { program } = this.#parts
+    let fired = 0
+    for (const domain of domains) {
+      for (;;) {
+        const next = draft.nextTimer(domain)
+        if (next === undefined || next.timeMs > reached(domain, times)) break
+        draft.clearTimer(domain, next.name)
+        const timer = { domain, name: next.name, timeMs: next.timeMs }
+        if (failed.some((one) => isSame(one.timer, timer))) {
+          program.skip(timer, this.#outbox.target)
+          continue
+        }
+        try {
+          if (++fired > mostFirings) throw tooManyFirings(next.name)
+          this.#fire(timer)
+        } catch (error) {
+          if (error instanceof EntryNotLoaded || error instanceof ImpureStepError || isRetryable(error)) throw error
+          throw new FiringFailed(timer, error)
+        }
+      }
+    }
+  }
+
+  /** What an event timer puts out comes at the timer's own time, however far the watermark has jumped past it. */
+  #fire(timer: DueTimer): void {
+    const { target } = this.#outbox
+    const keyed = target.keyed as KeyedTarget
+    const { times } = keyed
+    if (timer.domain === 'event-time') keyed.times = { ...times, watermarkMs: timer.timeMs }
+    try {
+      this.#parts.program.fire(timer, target)
+    } finally {
+      keyed.times = times
+    }
+  }
+
+  /** The dead letters of the timers that failed. */
+  giveUp(firing: FiringLine, failed: readonly FiringFailed[]): void {
+    const { topology, stage, ports } = this.#parts
+    for (const { timer, cause } of failed) {
+      ports.metrics.count('attempts-failed', 1)
+      const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
+      const { entry, record } = firingDeadLetter(firing, timer, cause, where)
+      this.#outbox.putDeadLetter(firing.index, entry, record)
+    }
+  }
+}
+
+const isSame = (a: DueTimer, b: DueTimer): boolean =>
+  a.domain === b.domain && a.timeMs === b.timeMs && a.name === b.name
+
+const tooManyFirings = (name: string) =>
+  new TerminalError(
+    `more than ${mostFirings} timers of one key fired in one step, the last of them "${name}": a timer must not set itself again in the past`,
+    { code: 'too-many-timers' },
+  )

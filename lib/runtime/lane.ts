@@ -1,0 +1,87 @@
+/**
+ * What waits to be delivered to one sink, and how it is delivered.
+ *
+ * Nothing is taken for delivered because an error was caught: a sink that throws, or answers for fewer items than it was
+ * given, has delivered nothing.
+ */
+import { describeError, RetryableError } from '../core/errors.ts'
+import { LatestOnly } from './latest-only.ts'
+import type { Outcome, Sink } from './sink.ts'
+
+/** What waits for one sink, and which record of the batch each item came from. */
+export class Lane {
+  readonly name: string
+  readonly sink: Sink
+  readonly key: ((value: unknown) => string) | undefined
+  items: unknown[] = []
+  ordinals: number[] = []
+  /** How many items there were before the record at hand. */
+  mark = 0
+  readonly latest = new LatestOnly()
+
+  constructor(name: string, sink: Sink, key?: (value: unknown) => string) {
+    this.name = name
+    this.sink = sink
+    this.key = key
+  }
+
+  /** Takes back what the record at hand has added, and says how many items that were. */
+  rewind(): number {
+    const added = this.items.length - this.mark
+    this.items.length = this.mark
+    this.ordinals.length = this.mark
+    this.latest.rewind(this.mark)
+    return added
+  }
+
+  /** Takes out what waits, but for what a later output has replaced. */
+  take(): { readonly items: readonly unknown[]; readonly ordinals: readonly number[] } {
+    const { items, ordinals } = this
+    const kept = this.latest.take()
+    this.items = []
+    this.ordinals = []
+    this.mark = 0
+    return kept === undefined
+      ? { items, ordinals }
+      : { items: items.filter((_, i) => kept(i)), ordinals: ordinals.filter((_, i) => kept(i)) }
+  }
+}
+
+/**
+ * When a batch must come to its end: `signal` aborts at `atMs`, so that nothing new begins; `closing` aborts, and `late`
+ * resolves, when the answer can wait no longer. In between progress is written.
+ */
+export interface Stop {
+  readonly signal: AbortSignal
+  readonly atMs: number
+  readonly closing: AbortSignal
+  readonly late: Promise<undefined>
+}
+
+export const outOfTime = (): RetryableError =>
+  new RetryableError('the invocation has no time left', { code: 'deadline' })
+
+/** A sink's answer, or `retry` for every item where there is none that can be trusted. */
+export async function outcomesOf(lane: Lane, items: readonly unknown[], stop: Stop): Promise<readonly Outcome[]> {
+  const nothingDelivered = (error: Error): Outcome[] => items.map(() => ({ status: 'retry', error }))
+  if (stop.signal.aborted) return nothingDelivered(outOfTime())
+  try {
+    const outcomes = await Promise.race([lane.sink.deliver(items, { signal: stop.signal }), stop.late])
+    if (outcomes === undefined) return nothingDelivered(tooLate(lane))
+    if (outcomes.length === items.length) return outcomes
+    throw new Error(`sink "${lane.name}" answered for ${outcomes.length} of ${items.length} items`)
+  } catch (error) {
+    return nothingDelivered(error instanceof Error ? error : new Error(describeError(error).message))
+  }
+}
+
+export type NotDelivered = Exclude<Outcome, { status: 'delivered' }>
+
+/** What stands for an outcome that a sink left out. */
+export const noAnswer = (lane: Lane): NotDelivered => ({
+  status: 'retry',
+  error: new Error(`sink "${lane.name}" left out the outcome of an item`),
+})
+
+const tooLate = (lane: Lane) =>
+  new RetryableError(`sink "${lane.name}" did not answer before the deadline`, { code: 'deadline' })

@@ -1,0 +1,263 @@
+/**
+ * The fold of a keyed stage over its log: what each number is, and progress after it. Rules L1 to L8 of docs/progress.md:
+ *
+ * 1. Every record of a frame takes a number, new or not. A control frame, an empty frame and an entry that cannot be
+ *    decoded take one.
+ * 2. Of a frame those records are taken that were not read yet, never the frame as a whole. Redriven ones always are.
+ * 3. Marks only grow. An upstream is idle only while it never had a mark; closed stays closed.
+ * 4. The first frame of an unknown upstream opens it. What a closed one still sends is dropped, unless it fills a gap.
+ * 5. A close makes a gap, in each slot that the partition holds, of what was sent and did not come.
+ * 6. The watermark is the least mark of the open upstreams. It never falls, and stays where it is until the announcer has
+ *    told the upstreams.
+ * 7. A control frame is applied as a whole: its upstreams are opened and closed before the watermark is looked at.
+ * 8. A closed upstream is forgotten when the log has gone on for the retention of the stream.
+ *
+ * The fold reads nothing but the log, so two attempts at one position make the same of it.
+ */
+import { isTerminal, TerminalError } from '../../core/errors.ts'
+import type { SourceRecord } from '../../core/record.ts'
+import type { ControlFrame, Frame, FrameRecord, RedriveFrame, Upstream, UpstreamNews } from '../frames/frame.ts'
+import { decodeFrame } from '../frames/frame-format.ts'
+import { type UpstreamMemories, upstreamKey } from '../frames/upstream-memory.ts'
+import type { KeyedProgress, UpstreamStatus } from './progress.ts'
+
+/** What one number of the log is. */
+export interface Line {
+  readonly number: number
+  /** The stage's watermark at this number, in ms since 1970 UTC; -Infinity where there is none yet. */
+  readonly watermarkMs: number
+  /** Undefined for a duplicate, a control frame, an empty frame and an entry that cannot be decoded. */
+  readonly record: FrameRecord | undefined
+  /** The frame's slot; of an entry that cannot be decoded, the first slot of the partition. */
+  readonly slot: number
+  /** True where records of its slot and upstream that stand behind it were read before. */
+  readonly overtaken: boolean
+  /** The entry's index in the batch, as `fold` was given it. */
+  readonly entry: number
+  /** Why the entry cannot be decoded, a TerminalError; undefined for any other. */
+  readonly failure: unknown
+  /** When the log took the entry in, in ms since 1970 UTC. */
+  readonly arrivedAtMs: number
+  /** The stage's processing time at this number: the largest arrival so far, in ms since 1970 UTC. */
+  readonly processingMs: number
+}
+
+export interface FoldOptions {
+  /** How long a closed upstream is remembered: the retention of the stage's stream, in ms. */
+  readonly retentionMs: number
+}
+
+/** Decodes an entry; throws what `decodeFrame` throws, and a TerminalError for what is no frame of this partition. */
+function frameIn(entry: SourceRecord, held: ReadonlySet<number>): Frame | ControlFrame | RedriveFrame {
+  const { unreadable, payload } = entry
+  if (unreadable) throw new TerminalError(unreadable.message, { code: unreadable.code })
+  const frame = decodeFrame(payload ?? new Uint8Array())
+  if (frame.kind === 'control' || held.has(frame.slot)) return frame
+  throw new TerminalError(
+    `a frame of slot ${frame.slot} came in a partition that does not hold that slot: the stream must place records by their explicit hash keys, and whoever writes to it must have the stage's number of slots`,
+    { code: 'foreign-slot' },
+  )
+}
+
+/**
+ * Folds entries into a copy of progress, one after the other. Whoever needs progress at an earlier entry folds again from
+ * the same value.
+ *
+ * @example
+ * const fold = new KeyedFold(progress, { retentionMs: days(7).ms })
+ * const lines = entries.flatMap((entry, index) => fold.fold(entry, index))
+ * await store.writeProgress(progressName(stage, partition), version, writeKeyedProgress(fold.result()), signal)
+ */
+export class KeyedFold {
+  readonly #from: KeyedProgress
+  readonly #held: ReadonlySet<number>
+  readonly #retentionMs: number
+  readonly #upstreams: Map<string, UpstreamStatus>
+  readonly #memories: UpstreamMemories
+  #completed: string | undefined
+  #number: number
+  #watermarkMs: number
+  #processingMs: number
+  #known: boolean
+  #duplicates = 0
+  /** True where the marks may say another watermark than when it was last made of them; so as long as it is not known. */
+  #marksMoved = true
+  /** No closed upstream is forgotten before the log is past this. */
+  #forgetAfterMs: number
+
+  constructor(progress: KeyedProgress, options: FoldOptions) {
+    this.#from = progress
+    this.#held = new Set(progress.held)
+    this.#retentionMs = options.retentionMs
+    this.#upstreams = new Map(progress.upstreams)
+    this.#memories = progress.memories.copy()
+    this.#completed = progress.completed
+    this.#number = progress.number
+    this.#watermarkMs = progress.watermarkMs
+    this.#known = progress.known
+    this.#processingMs = progress.processingMs
+    this.#forgetAfterMs = this.#nextToForgetMs()
+  }
+
+  /** How many records were dropped because they had been read before, or came after everything of a closed upstream. */
+  get duplicates(): number {
+    return this.#duplicates
+  }
+
+  /**
+   * Folds the next entry: one line per number that it takes, `index` being its place in the batch.
+   *
+   * Throws a RetryableError `frame-newer` where a newer release wrote the entry; the fold is then as it was before it.
+   */
+  fold(entry: SourceRecord, index: number): readonly Line[] {
+    const lines = this.#fold(entry, index)
+    this.#completed = entry.position
+    return lines
+  }
+
+  /**
+   * Progress after the last entry that was folded; folding on leaves it as it is. What was sent, what fails and the states
+   * of operators are as they were: they are the batch's own.
+   */
+  result(): KeyedProgress {
+    return {
+      ...this.#from,
+      completed: this.#completed,
+      number: this.#number,
+      doneThrough: Math.max(this.#number, this.#from.doneThrough),
+      watermarkMs: this.#watermarkMs,
+      known: this.#known,
+      processingMs: this.#processingMs,
+      upstreams: new Map(this.#upstreams),
+      memories: this.#memories.copy(),
+    }
+  }
+
+  #fold(entry: SourceRecord, index: number): readonly Line[] {
+    const arrivedAtMs = entry.arrivalTimeMs
+    let frame: Frame | ControlFrame | RedriveFrame
+    try {
+      frame = frameIn(entry, this.#held)
+    } catch (failure) {
+      if (!isTerminal(failure)) throw failure
+      this.#moveWatermark()
+      return [this.#line(this.#from.held[0] ?? 0, index, arrivedAtMs, undefined, false, failure)]
+    }
+    this.#forgetClosed(arrivedAtMs)
+    let read = nothing
+    if (frame.kind === 'frame') read = this.#read(frame)
+    else if (frame.kind === 'redrive') read = { news: frame.records, overtaken: 0 }
+    else this.#apply(frame, arrivedAtMs)
+    this.#moveWatermark()
+    if (frame.kind === 'control') return [this.#line(frame.slot, index, arrivedAtMs)]
+    return this.#lines(frame, read, index, arrivedAtMs)
+  }
+
+  /** One line per record. What is new comes in the order of the frame, and what was overtaken comes first in it. */
+  #lines({ records, slot }: Frame | RedriveFrame, read: Read, index: number, arrivedAtMs: number): readonly Line[] {
+    if (records.length === 0) return [this.#line(slot, index, arrivedAtMs)]
+    const lines: Line[] = []
+    let taken = 0
+    for (const record of records) {
+      const isNew = record === read.news[taken]
+      lines.push(this.#line(slot, index, arrivedAtMs, isNew ? record : undefined, isNew && taken < read.overtaken))
+      if (isNew) taken++
+    }
+    this.#duplicates += records.length - taken
+    return lines
+  }
+
+  #line(
+    slot: number,
+    entry: number,
+    arrivedAtMs: number,
+    record?: FrameRecord,
+    overtaken = false,
+    failure?: unknown,
+  ): Line {
+    this.#number++
+    if (arrivedAtMs > this.#processingMs) this.#processingMs = arrivedAtMs
+    return {
+      number: this.#number,
+      watermarkMs: this.#watermarkMs,
+      processingMs: this.#processingMs,
+      record,
+      slot,
+      overtaken,
+      entry,
+      failure,
+      arrivedAtMs,
+    }
+  }
+
+  #read(frame: Frame): Read {
+    const { upstream, slot } = frame
+    const key = upstreamKey(upstream)
+    const isClosed = this.#upstreams.get(key)?.state === 'closed'
+    if (isClosed && !this.#memories.of(upstream, slot)?.gaps.length) return nothing
+    this.#note(key, upstream, 'open', frame.markMs, 0)
+    const { news, overtaken } = this.#memories.accept(frame)
+    return { news, overtaken: overtaken.length }
+  }
+
+  #apply({ from, news }: ControlFrame, arrivedAtMs: number): void {
+    for (const { upstream, state, markMs, lastSent } of news) {
+      this.#note(upstreamKey(upstream), upstream, state, markMs, arrivedAtMs)
+      for (const [slot, position] of lastSent) {
+        if (this.#held.has(slot)) this.#memories.close(upstream, slot, position)
+      }
+    }
+    if (from === 'announcer') this.#known = true
+  }
+
+  #note(key: string, upstream: Upstream, told: UpstreamNews['state'], markMs: number, arrivedAtMs: number): void {
+    const old = this.#upstreams.get(key)
+    const hadMark = old !== undefined && old.markMs > Number.NEGATIVE_INFINITY
+    const state = old && (old.state === 'closed' || (told === 'idle' && hadMark)) ? old.state : told
+    if (old && state === old.state && markMs <= old.markMs) return
+    const isNewlyClosed = state === 'closed' && old?.state !== 'closed'
+    const closedAtMs = isNewlyClosed ? arrivedAtMs : (old?.closedAtMs ?? 0)
+    this.#upstreams.set(key, { upstream, state, markMs: Math.max(markMs, old?.markMs ?? markMs), closedAtMs })
+    this.#marksMoved = true
+    if (isNewlyClosed) this.#forgetAfterMs = Math.min(this.#forgetAfterMs, closedAtMs + this.#retentionMs)
+  }
+
+  #moveWatermark(): void {
+    if (!this.#marksMoved || !this.#known) return
+    this.#marksMoved = false
+    let leastMs = Number.POSITIVE_INFINITY
+    let isAnyOpen = false
+    for (const { state, markMs } of this.#upstreams.values()) {
+      if (state !== 'open') continue
+      isAnyOpen = true
+      if (markMs < leastMs) leastMs = markMs
+    }
+    if (isAnyOpen && leastMs > this.#watermarkMs) this.#watermarkMs = leastMs
+  }
+
+  #forgetClosed(nowMs: number): void {
+    if (nowMs <= this.#forgetAfterMs) return
+    for (const [key, { upstream, state, closedAtMs }] of this.#upstreams) {
+      if (state !== 'closed' || nowMs <= closedAtMs + this.#retentionMs) continue
+      this.#upstreams.delete(key)
+      this.#memories.forget(upstream)
+    }
+    this.#forgetAfterMs = this.#nextToForgetMs()
+  }
+
+  #nextToForgetMs(): number {
+    let leastMs = Number.POSITIVE_INFINITY
+    for (const { state, closedAtMs } of this.#upstreams.values()) {
+      if (state === 'closed') leastMs = Math.min(leastMs, closedAtMs + this.#retentionMs)
+    }
+    return leastMs
+  }
+}
+
+/** What is new in a frame, and how many of it, from the first on, were overtaken. */
+interface Read {
+  readonly news: readonly FrameRecord[]
+  readonly overtaken: number
+}
+
+const nothing: Read = { news: [], overtaken: 0 }

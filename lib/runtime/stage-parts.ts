@@ -1,0 +1,102 @@
+/** What the batches of a stage that keeps progress have in common, opened once per execution environment. */
+import type { Duration } from '../core/duration.ts'
+import { ConfigurationError } from '../core/errors.ts'
+import { SlotMemo } from '../core/slot.ts'
+import type { FeedingStage, KeyedStage } from '../plan/plan.ts'
+import type { StateStore } from '../state/state-store.ts'
+import { FeedLane } from './feed-lane.ts'
+import type { FramePublisher } from './frames/publisher.ts'
+import { Sender } from './frames/sender.ts'
+import { MarkTeller } from './mark-teller.ts'
+import type { OutboxParts } from './outbox.ts'
+import type { Ports } from './ports.ts'
+import { StageProgram } from './program.ts'
+import type { PartitionLineage } from './progress/lineage.ts'
+import type { SentPositions } from './progress/progress.ts'
+import { type StageSink, sinksOf } from './sinks.ts'
+
+/** What is the same in every batch of a stage that keeps progress. */
+export interface StageParts<S extends FeedingStage | KeyedStage = FeedingStage | KeyedStage> {
+  readonly topology: string
+  readonly stage: S
+  readonly ports: Ports
+  readonly sinks: readonly StageSink[]
+  readonly publishers: readonly FramePublisher[]
+  readonly store: StateStore
+  readonly lineage: PartitionLineage
+  readonly program: StageProgram
+  /** Failures of one record before it is a dead letter. */
+  readonly attempts: number
+  readonly maxPendingOutputs: number
+  readonly maxOutputsPerRecord: number
+  readonly retentionMs: number
+  readonly marks: MarkTeller
+  /** By feed, the slots of keys that were sent before. */
+  readonly slotMemos: readonly SlotMemo[]
+}
+
+export interface StagePartsOptions {
+  readonly attempts?: number
+  readonly maxPendingOutputs?: number
+  readonly maxOutputsPerRecord?: number
+  readonly retention?: Duration
+  readonly marksEvery?: Duration
+}
+
+const sevenDaysMs = 7 * 86_400_000
+
+/** Opens what the stage needs. Throws a {@link ConfigurationError} that names what is not bound. */
+export function openStageParts<S extends FeedingStage | KeyedStage>(
+  topology: string,
+  stage: S,
+  ports: Ports,
+  options: StagePartsOptions,
+): StageParts<S> {
+  const what = `stage "${stage.name}" of topology "${topology}"`
+  const store = ports.state?.(stage.name)
+  if (!store)
+    throw new ConfigurationError(`${what} has no state table: deploy it with StreamApplication, or give its ports one.`)
+  const lineage = ports.lineage?.(stage.name)
+  if (!lineage)
+    throw new ConfigurationError(`${what} cannot ask which partitions its stream has: give its ports a lineage.`)
+  const publishers = stage.feeds.map((feed) => {
+    const publisher = ports.frames?.(feed.stage)
+    if (publisher) return publisher
+    throw new ConfigurationError(
+      `${what} feeds "${feed.stage}", whose stream is not bound: deploy both with one StreamApplication.`,
+    )
+  })
+  return {
+    topology,
+    stage,
+    ports,
+    sinks: sinksOf(stage, ports),
+    publishers,
+    store,
+    lineage,
+    program: new StageProgram(stage, { traces: ports.checksPurity === true }),
+    attempts: options.attempts ?? 3,
+    maxPendingOutputs: options.maxPendingOutputs ?? 10_000,
+    maxOutputsPerRecord: options.maxOutputsPerRecord ?? 10_000,
+    retentionMs: options.retention?.ms ?? sevenDaysMs,
+    slotMemos: stage.feeds.map(({ slots }) => new SlotMemo(slots)),
+    marks: new MarkTeller({ stage: stage.name, feeds: stage.feeds, ports, everyMs: options.marksEvery?.ms ?? 1_000 }),
+  }
+}
+
+/** The lanes of an attempt at a batch of one partition: each feed has a sender of its own. */
+export function openFeeds(parts: StageParts, partition: string, sent: SentPositions): OutboxParts['feeds'] {
+  return parts.stage.feeds.map((feed, index) => {
+    const sender = new Sender({
+      upstream: { name: parts.stage.name, partition },
+      schemaVersion: 1,
+      sent: sent.get(feed.stage) ?? new Map(),
+      slots: feed.slots,
+    })
+    return {
+      publisher: parts.publishers[index] as FramePublisher,
+      sender,
+      lane: new FeedLane(feed, sender, parts.slotMemos[index] as SlotMemo),
+    }
+  })
+}

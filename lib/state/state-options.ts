@@ -1,0 +1,102 @@
+/** What every keyed state may say beside its type: how long a value is visible, and how older values are read. */
+import type { Duration } from '../core/duration.ts'
+import { ConfigurationError } from '../core/errors.ts'
+
+/**
+ * How long a value is visible. Each key has a time of its own, which only moves forward: the largest event time, or the
+ * largest arrival time, of its records so far. A value that was touched at the key's time `t` is gone from `t + after` on.
+ * So it makes no difference when, or how often, records are processed, and a key without records keeps what it has.
+ *
+ * Entries of a map state and elements are alike: each entry lives by itself; a list lives as one value.
+ *
+ * @example
+ * valueState<Session>({ ttl: { by: 'event-time', after: minutes(30), refreshedOn: 'read-and-write' } })
+ */
+export interface Ttl {
+  /** `event-time`: what the records tell; `processing-time`: when the broker took them in. Never the clock on the wall. */
+  readonly by: 'event-time' | 'processing-time'
+  /** Longer than nothing. */
+  readonly after: Duration
+  /**
+   * What touches a value. With `read-and-write` a step that only reads writes too, and `entries()` writes every entry.
+   * @default 'write'
+   */
+  readonly refreshedOn?: 'write' | 'read-and-write'
+}
+
+/**
+ * Turns a value of one schema version into one of the next. It is pure, and gets a value that cannot be changed. The
+ * parameter may be annotated with what that version kept.
+ */
+export type Upcast<T> = { pure(old: unknown): T }['pure']
+
+/** Versions 2 to 32, each with an upcaster for every version below it. */
+type LaterVersion<
+  T,
+  Below extends readonly unknown[] = [unknown],
+  Older extends number = never,
+> = Below['length'] extends 32
+  ? never
+  :
+      | {
+          readonly version: [...Below, unknown]['length'] & number
+          readonly upcast: { readonly [V in Older]: Upcast<unknown> } & {
+            readonly [V in Below['length'] & number]: Upcast<T>
+          }
+        }
+      | LaterVersion<T, [...Below, unknown], Older | (Below['length'] & number)>
+
+/** What each kind of state takes. */
+export type StateOptions<T> = {
+  /** @default values stay until they are cleared */
+  readonly ttl?: Ttl
+} & (
+  | {
+      /**
+       * The version of the schema of the values, from 1 to 32. A value of an older version goes through the upcasters on its
+       * first read, and is written back with the next write. One of a newer version makes this release wait.
+       * @default 1
+       */
+      readonly version?: 1
+      readonly upcast?: undefined
+    }
+  | LaterVersion<T>
+)
+
+/** The options as the runtime reads them. */
+export interface CheckedOptions {
+  readonly ttl: Ttl | undefined
+  readonly version: number
+  /** By the version that they read. */
+  readonly upcast: { readonly [version: number]: Upcast<unknown> }
+}
+
+/** Throws a {@link ConfigurationError} for what the types refuse, too: topologies are written in JavaScript as well. */
+export function checkOptions<T>(kind: string, options: StateOptions<T> = {}): CheckedOptions {
+  const { ttl, version = 1, upcast = {} } = options
+  if (ttl !== undefined) checkTtl(kind, ttl)
+  if (!Number.isInteger(version) || version < 1 || version > 32) {
+    throw new ConfigurationError(`${kind}: ${version} is no schema version: give an integer from 1 to 32.`)
+  }
+  for (let older = 1; older < version; older += 1) {
+    if (typeof (upcast as CheckedOptions['upcast'])[older] === 'function') continue
+    throw new ConfigurationError(
+      `${kind}: version ${version} has no upcaster for version ${older}: add upcast: { ${older}: (old) => ... }.`,
+    )
+  }
+  return { ttl, version, upcast }
+}
+
+function checkTtl(kind: string, { by, after, refreshedOn = 'write' }: Ttl): void {
+  if (by !== 'event-time' && by !== 'processing-time') {
+    throw new ConfigurationError(`${kind}: a ttl by "${String(by)}": say 'event-time' or 'processing-time'.`)
+  }
+  if (!(after?.ms > 0)) {
+    throw new ConfigurationError(`${kind}: a ttl of ${after?.ms} ms: give a length of time, such as hours(1).`)
+  }
+  if (refreshedOn !== 'write' && refreshedOn !== 'read-and-write') {
+    throw new ConfigurationError(
+      `${kind}: a ttl that is refreshed on "${String(refreshedOn)}": say 'write' or 'read-and-write'.`,
+    )
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * Lambda in a run: execution environments, each with a runner and ports of its own, and the invoker that a mapping calls.
+ *
+ * 1. An environment runs one invocation at a time. A later one may find it warm, with whatever it has in its cache,
+ *    however many others wrote meanwhile.
+ * 2. A crash takes the environment with everything it waited for. At its time limit an invocation crashes.
+ * 3. A zombie is an invocation whose mapping has given up: it goes on, in some runs after a long sleep, and its answer is
+ *    nobody's.
+ */
+import { describeError } from '../../core/errors.ts'
+import { SourceRecord } from '../../core/record.ts'
+import type {
+  InvocationOutcome,
+  Invoker,
+  SourceRecord as MappedRecord,
+} from '../../emulator/event-source-mapping/index.ts'
+import type { Runner } from '../../runtime/runner.ts'
+import type { Faults } from './faults.ts'
+import type { Random } from './random.ts'
+import { newOwner, type Owner, type Scheduler } from './scheduler.ts'
+
+/** What a mapping hands over: records of one shard, not yet in the form of any service's event. */
+export interface BatchEvent {
+  readonly shardId: string
+  readonly records: readonly MappedRecord[]
+}
+
+export interface Environment {
+  readonly owner: Owner
+  readonly stage: string
+  readonly version: number
+  readonly runner: Runner
+  invocation: Invocation | undefined
+}
+
+export interface Invocation {
+  readonly shardId: string
+  readonly records: readonly MappedRecord[]
+  /** Whether the environment had served another one before. */
+  readonly isWarm: boolean
+  /** Answers the mapping; what comes second is heard by nobody. */
+  answer(outcome: InvocationOutcome): void
+  isZombie: boolean
+}
+
+export interface EnvironmentsOptions {
+  readonly scheduler: Scheduler
+  readonly random: Random
+  readonly faults: () => Faults
+  /** Makes the runner of a stage, with the ports of one environment. */
+  readonly makeRunner: (stage: string, owner: Owner, version: number) => Runner
+  /** Told of every invocation as it begins. */
+  readonly onBegin: (environment: Environment, invocation: Invocation) => void
+  /** Told what a run rejected with: nothing but what says it may succeed later is expected. */
+  readonly onError: (environment: Environment, error: unknown) => void
+}
+
+const timeLimitMs = 60_000
+
+export class Environments {
+  /** The version of the topology that new environments run. */
+  version = 0
+  readonly #options: EnvironmentsOptions
+  #alive: Environment[] = []
+  /** Those that have run something. */
+  readonly #served = new WeakSet<Environment>()
+  #made = 0
+
+  constructor(options: EnvironmentsOptions) {
+    this.#options = options
+  }
+
+  get busy(): readonly Environment[] {
+    return this.#alive.filter(({ invocation }) => invocation !== undefined)
+  }
+
+  /** The environment that an owner is the name of. */
+  of(owner: Owner): Environment | undefined {
+    return this.#alive.find((environment) => environment.owner === owner)
+  }
+
+  /** The invoker of a stage's mapping. */
+  invoker(stage: string, source: string): Invoker {
+    return {
+      invoke: (event) => {
+        const { shardId, records } = event as BatchEvent
+        return this.invoke(stage, source, shardId, records)
+      },
+    }
+  }
+
+  invoke(stage: string, source: string, shardId: string, records: readonly MappedRecord[]): Promise<InvocationOutcome> {
+    const { scheduler } = this.#options
+    const { promise, resolve } = Promise.withResolvers<InvocationOutcome>()
+    const environment = this.#take(stage)
+    const isWarm = this.#served.has(environment)
+    const invocation: Invocation = { shardId, records, isWarm, answer: resolve, isZombie: false }
+    this.#served.add(environment)
+    environment.invocation = invocation
+    this.#options.onBegin(environment, invocation)
+    const { owner } = environment
+    scheduler.note(owner.name, () => `begins ${shardId}, ${records.length} records${isWarm ? ', warm' : ''}`)
+    const cancel = scheduler.timer(owner, timeLimitMs, () => {
+      if (environment.invocation === invocation) this.kill(environment, 'timed out')
+    })
+    const finish = (outcome: InvocationOutcome) => {
+      cancel()
+      if (owner.isDead) return
+      environment.invocation = undefined
+      invocation.answer(outcome)
+    }
+    // The run begins at a point of its own, so that the mapping's code and the runner's never share a step.
+    scheduler
+      .call(owner, 'run', () => undefined)
+      .then(() => this.#run(environment, source, invocation))
+      .then(finish)
+    return promise
+  }
+
+  async #run(environment: Environment, source: string, invocation: Invocation): Promise<InvocationOutcome> {
+    const { scheduler } = this.#options
+    const { owner, runner } = environment
+    const { shardId } = invocation
+    const records = invocation.records.map(
+      ({ sequenceNumber, arrivalMs, partitionKey, data }) =>
+        new SourceRecord({
+          source,
+          partition: shardId,
+          position: sequenceNumber,
+          arrivalTimeMs: arrivalMs,
+          key: partitionKey,
+          payload: data,
+        }),
+    )
+    try {
+      const deadlineMs = scheduler.clockOf(owner).nowMs() + timeLimitMs
+      const { failures } = await runner.run([{ partition: shardId, records }], { deadlineMs })
+      const [failure] = failures
+      scheduler.note(owner.name, () =>
+        failure
+          ? `answers: ${failure.index} of ${records.length} done, ${describeError(failure.error).message}`
+          : `answers: all ${records.length} done`,
+      )
+      if (failure) this.#options.onError(environment, failure.error)
+      const items = failures.map(({ notDone }) => ({ itemIdentifier: notDone[0]?.position ?? '' }))
+      return { kind: 'answered', payload: { batchItemFailures: items } }
+    } catch (error) {
+      scheduler.note(owner.name, () => `fails: ${describeError(error).message}`)
+      this.#options.onError(environment, error)
+      return { kind: 'function-error', reason: describeError(error).message }
+    }
+  }
+
+  /** An idle environment of the present version, or a new one. */
+  #take(stage: string): Environment {
+    const { random, faults } = this.#options
+    const idle = this.#alive.filter(
+      (environment) =>
+        environment.stage === stage &&
+        environment.version === this.version &&
+        environment.invocation === undefined &&
+        environment.owner.frozenUntilMs <= this.#options.scheduler.nowMs(),
+    )
+    if (idle.length > 0 && !random.chance(faults().coldStart)) return random.pick(idle)
+    const owner = newOwner(`${stage}#${this.#made++}`)
+    const runner = this.#options.makeRunner(stage, owner, this.version)
+    const environment: Environment = { owner, stage, version: this.version, runner, invocation: undefined }
+    this.#alive.push(environment)
+    // Of many idle ones the oldest goes, so that stale caches stay a matter of chance and not of memory.
+    if (idle.length > 6) this.#forget(idle[0] as Environment)
+    return environment
+  }
+
+  #forget(environment: Environment): void {
+    environment.owner.isDead = true
+    this.#alive = this.#alive.filter((other) => other !== environment)
+  }
+
+  /** The environment dies where it stands. */
+  kill(environment: Environment, reason: string): void {
+    this.#options.scheduler.note(environment.owner.name, () => `dies: ${reason}`)
+    this.#forget(environment)
+    environment.invocation?.answer({ kind: 'function-error', reason })
+  }
+
+  /** The mapping gives up waiting; the environment goes on, at once or after a sleep. */
+  makeZombie(environment: Environment, sleepMs: number): void {
+    const { invocation, owner } = environment
+    if (invocation === undefined) return
+    const { scheduler } = this.#options
+    scheduler.note(owner.name, () => `is given up${sleepMs > 0 ? ` and sleeps ${sleepMs} ms` : ''}`)
+    invocation.isZombie = true
+    if (sleepMs > 0) scheduler.freeze(owner, sleepMs)
+    invocation.answer({ kind: 'function-error', reason: 'given up by the simulator' })
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * The faults of one run, drawn from its seed: which kinds there are at all, and how often.
+ *
+ * Every kind is off in some runs, so that what one of them hides another run shows.
+ */
+import type { Random } from './random.ts'
+
+export interface Faults {
+  /** False in runs that are to show what things cost when nothing goes wrong. */
+  readonly any: boolean
+  /** At each point of a port call: the environment dies there. */
+  readonly crash: number
+  /** Per step of the scheduler: an invocation that its mapping gives up waiting for, though it goes on. */
+  readonly zombie: number
+  /** Of zombies, how many fall asleep and wake much later. */
+  readonly sleeps: number
+  /** Per step: a shard gets a second poller, at its checkpoint or at an older one. */
+  readonly failOver: number
+  /** Per step: a batch from anywhere before the checkpoint is handed out once more, and nobody hears the answer. */
+  readonly redelivery: number
+  /** Per conditional write: it takes place and its answer is lost. */
+  readonly lostAnswer: number
+  /** Per frame or output: refused, though the request is answered. */
+  readonly refusedItem: number
+  /** Per frame or output: taken, though the answer says refused. */
+  readonly lostAcknowledgement: number
+  /** Per frame: it may land behind its successor. */
+  readonly overtaking: number
+  /** Per step: the tables or a stream refuse everything for a while. */
+  readonly throttle: number
+  /** Per read of several items: they are read at two moments. */
+  readonly tornRead: number
+  /** Per step: a shard of the source, or of an internal stream, is split or two are merged. */
+  readonly reshard: number
+  /** Per step: time jumps by up to ten minutes. */
+  readonly clockJump: number
+  /** Per step: an environment's clock is set to something else. */
+  readonly clockSkew: number
+  /** Per invocation: a new environment although one is idle. */
+  readonly coldStart: number
+  /** Per step: from now on new environments run the topology's other version. */
+  readonly redeploy: number
+  /** Per step: bytes that are no frame come into an internal stream. */
+  readonly brokenFrame: number
+  /** Reading a shard takes up to so long. */
+  readonly slowReadMs: number
+}
+
+export const noFaults: Faults = {
+  any: false,
+  crash: 0,
+  zombie: 0,
+  sleeps: 0,
+  failOver: 0,
+  redelivery: 0,
+  lostAnswer: 0,
+  refusedItem: 0,
+  lostAcknowledgement: 0,
+  overtaking: 0,
+  throttle: 0,
+  tornRead: 0,
+  reshard: 0,
+  clockJump: 0,
+  clockSkew: 0,
+  coldStart: 0.1,
+  redeploy: 0,
+  brokenFrame: 0,
+  slowReadMs: 0,
+}
+
+/** One run in twelve has none; of the others each kind is there or not. */
+export function drawFaults(random: Random): Faults {
+  if (random.chance(1 / 12)) return noFaults
+  const sometimes = (most: number, share = 0.7): number => (random.chance(share) ? most * random.next() : 0)
+  return {
+    any: true,
+    crash: sometimes(0.02),
+    zombie: sometimes(0.01),
+    sleeps: sometimes(0.8),
+    failOver: sometimes(0.006),
+    redelivery: sometimes(0.01),
+    lostAnswer: sometimes(0.15),
+    refusedItem: sometimes(0.3),
+    lostAcknowledgement: sometimes(0.15),
+    overtaking: sometimes(0.5, 0.5),
+    throttle: sometimes(0.002, 0.5),
+    tornRead: sometimes(0.5),
+    reshard: sometimes(0.006),
+    clockJump: sometimes(0.002, 0.4),
+    clockSkew: sometimes(0.004, 0.4),
+    coldStart: random.chance(0.3) ? 1 : sometimes(0.4),
+    redeploy: sometimes(0.001, 0.4),
+    brokenFrame: sometimes(0.001, 0.3),
+    slowReadMs: sometimes(20_000, 0.4),
+  }
+}

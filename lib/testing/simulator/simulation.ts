@@ -1,0 +1,375 @@
+/**
+ * One run: the production runners on models of everything around them, under one seeded scheduler.
+ *
+ * ```text
+ *  source ──> mapping ──> environments of "orders" ──> frames ──> mapping ──> environments of "by-user" ──> ...
+ *                              │ tables, sinks                          │ tables, sinks
+ *                          every port call waits for its turn, before its effect and after it
+ * ```
+ *
+ * 1. A run depends on its seed and on the code alone. Runs whose seeds agree divided by four have the same source.
+ * 2. The first part of a run has faults; after it nothing fails any more, and everything must come to an end.
+ * 3. The referees look at what is left: streams, tables, deliveries, dead letters.
+ */
+import { describeError, isRetryable } from '../../core/errors.ts'
+import { type Checkpoint, EventSourceMapping } from '../../emulator/event-source-mapping/index.ts'
+import type { Canary } from './canaries.ts'
+import { type BatchEvent, type Environment, Environments } from './environments.ts'
+import { drawFaults, type Faults, noFaults } from './faults.ts'
+import { Random } from './random.ts'
+import { newOwner, type Owner, Scheduler } from './scheduler.ts'
+import type { Delivery } from './sinks.ts'
+import { Stages, type StoreFactory } from './stages.ts'
+import { type ShardLog, type StreamState, Streams } from './streams.ts'
+import { Trace } from './trace.ts'
+import { itemSlots, names, type SourceEntry, sourceRecords, userSlots } from './workload.ts'
+
+export interface SimulationOptions {
+  readonly seed: number
+  /** Resolves when all that can go on without the scheduler has done so: one turn of the event loop. */
+  readonly settle: () => Promise<void>
+  /** Makes the production store over the model of DynamoDB; without it every run keeps its state in memory. */
+  readonly dynamoStore?: StoreFactory
+  /** A part that is broken on purpose. */
+  readonly canary?: Canary
+  /** @default false */
+  readonly traces?: boolean
+}
+
+/** What a shard of a source holds of each sent record. */
+export interface SentRecord {
+  readonly index: number
+  readonly entry: SourceEntry
+  readonly shard: string
+  readonly sequenceNumber: string
+}
+
+const startMs = Date.UTC(2026, 0, 1)
+/** Faults end no later than at this step. */
+const mostFaultSteps = 20_000
+const mostSteps = 300_000
+/** How long everything may take to come to its end once faults have stopped. */
+export const drainLimitMs = 30 * 60_000
+
+interface Mapped {
+  readonly mapping: EventSourceMapping
+  readonly stage: string
+  readonly stream: StreamState
+  readonly checkpoints: Map<string, Checkpoint>
+}
+
+export class Simulation {
+  readonly seed: number
+  readonly drawn: Faults
+  readonly trace: Trace
+  readonly scheduler: Scheduler
+  readonly streams: Streams
+  readonly stages: Stages
+  readonly deliveries: Delivery[] = []
+  readonly sent: SentRecord[] = []
+  readonly source: readonly SourceEntry[]
+  readonly hasThirdStage: boolean
+  /** How often something happened: what a run met. */
+  readonly met = new Map<string, number>()
+  /** Errors that no run of a runner should end with. */
+  readonly surprises: string[] = []
+  /** How long it took after faults had stopped; undefined where it did not come to an end. */
+  drainedAfterMs: number | undefined
+  /** What was left to do when the run was broken off. */
+  leftOver: readonly string[] = []
+  readonly #random: Random
+  readonly #environments: Environments
+  readonly #mapped: Mapped[] = []
+  #faults: Faults
+  readonly #arrival: number
+
+  constructor(options: SimulationOptions) {
+    const { seed, canary } = options
+    this.seed = seed
+    const random = new Random(seed)
+    this.#random = random
+    this.drawn = { ...drawFaults(random), ...canary?.faults }
+    this.#faults = this.drawn
+    this.trace = new Trace(options.traces === true)
+    const { trace } = this
+    this.scheduler = new Scheduler({ random: random.fork('schedule'), trace, startMs, settle: options.settle })
+    this.source = sourceRecords(new Random(`source ${Math.floor(seed / 4)}`), startMs)
+    this.#arrival = random.pick([0.02, 0.05, 0.2])
+    const faults = () => this.#faults
+    this.streams = new Streams({ scheduler: this.scheduler, random: random.fork('streams'), faults })
+    this.hasThirdStage = canary?.needsThirdStage || random.chance(0.35)
+    this.streams.create(names.source, random.integer(1, 3), 0)
+    this.streams.create(names.keyed, random.integer(1, 2), userSlots)
+    if (this.hasThirdStage) this.streams.create(names.second, random.integer(1, 2), itemSlots)
+    this.stages = new Stages({
+      scheduler: this.scheduler,
+      streams: this.streams,
+      random: random.fork('stages'),
+      faults,
+      deliveries: this.deliveries,
+      hasThirdStage: this.hasThirdStage,
+      canary,
+      // What runs without faults must cost is only known of DynamoDB.
+      dynamoStore: this.drawn.any && random.chance(0.85) && !canary?.needsDynamo ? undefined : options.dynamoStore,
+      kill: () => this.#killCurrent(),
+      onMetric: (name, value) => this.#count(name, value),
+    })
+    this.#environments = new Environments({
+      scheduler: this.scheduler,
+      random: random.fork('environments'),
+      faults,
+      makeRunner: (stage, owner, version) => this.stages.makeRunner(stage, owner, version),
+      onBegin: ({ owner, stage }, { shardId, records }) => this.stages.begin(owner, stage, shardId, records),
+      onError: (environment, error) => this.#heed(environment, error),
+    })
+    this.scheduler.interfere = (owner, phase, label) => this.#interfere(owner, phase, label)
+    for (const { name } of this.streams.all) this.#map(name)
+  }
+
+  #count(name: string, value = 1): void {
+    this.met.set(name, (this.met.get(name) ?? 0) + value)
+  }
+
+  #heed({ owner }: Environment, error: unknown): void {
+    const { message, code = '' } = describeError(error)
+    this.#count(`answer: ${code || 'step failed'}`)
+    // What a step throws is what the workload throws; whatever else comes must say that it may succeed later.
+    const isExpected = isRetryable(error) || /^this (line|order) /.test(message)
+    if (!isExpected) this.surprises.push(`${owner.name}: ${message}`)
+  }
+
+  /** Starts the mapping of a stage: its name is that of its stream. */
+  #map(stage: string): void {
+    const random = this.#random
+    const owner = newOwner(`mapping of ${stage}`)
+    const stream = this.streams.stream(stage)
+    const checkpoints = new Map<string, Checkpoint>()
+    const { canary } = this.stages
+    const mapping = new EventSourceMapping({
+      settings: {
+        uuid: `mapping-${stage}`,
+        functionArn: `function-${stage}`,
+        startingPosition: 'TRIM_HORIZON',
+        batchSize: random.pick([3, 10, 40, 100]),
+        maximumBatchingWindowInSeconds: random.pick([0, 0, 1, 5]),
+        // As the constructs set it: without it a record that ends the process would never come alone.
+        bisectBatchOnFunctionError: true,
+        functionResponseTypes: ['ReportBatchItemFailures'],
+        ...canary?.mapping,
+        emulation: {
+          pollIntervalMs: random.pick([1_000, 10_000]),
+          backlogPollIntervalMs: 1_000,
+          shardSyncIntervalMs: 5_000,
+          retriedBatch: random.pick(['stays', 'regroups']),
+          // The whole backoff would be longer than a run has time for; what counts is that there is one.
+          backoff: { initialMs: 400, factor: 2, maxMs: 20_000 },
+        },
+      },
+      format: batchFormat,
+      reader: this.streams.reader(owner, stage),
+      invoker: this.#environments.invoker(stage, stage),
+      checkpoints: {
+        load: async () => checkpoints,
+        save: async (shardId, checkpoint) => void checkpoints.set(shardId, checkpoint),
+      },
+      clock: this.scheduler.clockOf(owner),
+    })
+    this.#mapped.push({ mapping, stage, stream, checkpoints })
+  }
+
+  /** Plays the run to its end. The referees look at it afterwards. */
+  async play(): Promise<void> {
+    await this.#play()
+    this.stages.countUnits()
+  }
+
+  async #play(): Promise<void> {
+    for (const { mapping } of this.#mapped) await mapping.start()
+    let faultsEndedMs: number | undefined
+    const faultSteps = Math.min(mostFaultSteps, this.#random.integer(300, 1_200) + this.source.length * 4)
+    for (;;) {
+      if (faultsEndedMs === undefined) {
+        const isOver = this.sent.length === this.source.length && this.scheduler.steps >= faultSteps
+        if (isOver) faultsEndedMs = this.#endFaults()
+        else this.#disturb()
+        this.#arrive()
+      } else if (this.scheduler.steps % 16 === 0) {
+        const afterMs = this.scheduler.nowMs() - faultsEndedMs
+        this.leftOver = this.#unfinished()
+        if (this.leftOver.length === 0) {
+          this.drainedAfterMs = afterMs
+          return
+        }
+        if (afterMs > drainLimitMs || this.scheduler.steps > mostSteps) return
+      }
+      await this.scheduler.step()
+    }
+  }
+
+  #endFaults(): number {
+    this.#faults = noFaults
+    this.streams.land()
+    for (const stream of this.streams.all) stream.refusesUntilMs = 0
+    this.stages.refusesUntilMs = 0
+    this.scheduler.note('world', () => 'faults stop')
+    return this.scheduler.nowMs()
+  }
+
+  #arrive(): void {
+    if (this.sent.length === this.source.length || !this.#random.chance(this.#arrival)) return
+    for (let burst = this.#random.integer(1, 6); burst > 0 && this.sent.length < this.source.length; burst--) {
+      const index = this.sent.length
+      const entry = this.source[index] as SourceEntry
+      const { shard, record } = this.streams.put(names.source, entry.account, entry.bytes)
+      this.sent.push({ index, entry, shard, sequenceNumber: record.sequenceNumber })
+    }
+  }
+
+  /** Shards that are not done, and environments that are busy. */
+  #unfinished(): readonly string[] {
+    const left = this.#mapped.flatMap(({ stage, stream, checkpoints }) =>
+      [...stream.shards.values()]
+        .filter((shard) => !isDone(shard, checkpoints.get(shard.id)))
+        .map(({ id }) => `${stage}/${id}`),
+    )
+    return [...left, ...this.#environments.busy.map(({ owner }) => owner.name)]
+  }
+
+  #interfere(owner: Owner, phase: 'before' | 'after', label: string): void {
+    if (!this.#random.chance(this.#faults.crash)) return
+    const environment = this.#environments.of(owner)
+    if (environment === undefined) return
+    this.#count('crash')
+    this.#environments.kill(environment, `${phase} ${label}`)
+  }
+
+  /** A step ends the process that runs it. */
+  #killCurrent(): never {
+    const environment = this.scheduler.current && this.#environments.of(this.scheduler.current)
+    this.#count('killer')
+    if (environment) this.#environments.kill(environment, 'a step ends the process')
+    throw new Error('this step has ended the process: nobody hears of it')
+  }
+
+  /** What may happen at any step. */
+  #disturb(): void {
+    const random = this.#random
+    const faults = this.#faults
+    if (!faults.any) return
+    if (random.chance(faults.zombie)) this.#makeZombie()
+    if (random.chance(faults.failOver)) this.#failOver()
+    if (random.chance(faults.redelivery)) this.#redeliver()
+    if (random.chance(faults.throttle)) this.#throttle()
+    if (random.chance(faults.reshard)) this.#reshard()
+    if (random.chance(faults.clockJump)) {
+      this.#count('clock jump')
+      const ms = random.integer(1_000, 600_000)
+      this.scheduler.jump(ms)
+      this.scheduler.note('world', () => `the clock jumps ${ms} ms`)
+    }
+    if (random.chance(faults.clockSkew)) this.#skew()
+    if (random.chance(faults.redeploy)) {
+      this.#count('redeploy')
+      this.#environments.version += 1
+      this.scheduler.note('world', () => 'another version is deployed')
+    }
+    if (random.chance(faults.brokenFrame)) this.#breakFrame()
+  }
+
+  #makeZombie(): void {
+    const { busy } = this.#environments
+    if (busy.length === 0) return
+    const sleeps = this.#random.chance(this.#faults.sleeps)
+    this.#count(sleeps ? 'zombie that sleeps' : 'zombie')
+    this.#environments.makeZombie(this.#random.pick(busy), sleeps ? this.#random.integer(100, 300_000) : 0)
+  }
+
+  /** Another poller for a shard: two invocations of one batch, or an older checkpoint once more. */
+  #failOver(): void {
+    const { mapping, stream, stage } = this.#random.pick(this.#mapped)
+    const shard = this.#random.pick([...stream.shards.values()])
+    const from = this.#random.chance(0.5) ? this.#random.pick([undefined, ...shard.records]) : undefined
+    this.#count('fail-over')
+    this.scheduler.note(
+      'world',
+      () => `${stage}/${shard.id} gets another poller${from ? ', at an older checkpoint' : ''}`,
+    )
+    mapping.failOver(
+      shard.id,
+      from && this.#isBehind(shard, from.sequenceNumber, stage)
+        ? { at: 'after', sequenceNumber: from.sequenceNumber }
+        : undefined,
+    )
+  }
+
+  /** Whether a record is done as far as the checkpoint of its shard says. */
+  #isBehind(shard: ShardLog, sequenceNumber: string, stage: string): boolean {
+    const position = this.#mapped.find((mapped) => mapped.stage === stage)?.checkpoints.get(shard.id)?.position
+    return position?.at === 'after' && BigInt(position.sequenceNumber) >= BigInt(sequenceNumber)
+  }
+
+  /** A batch from before the checkpoint, of any shard, even one whose parents are not drained: nobody hears the answer. */
+  #redeliver(): void {
+    const { stream, stage } = this.#random.pick(this.#mapped)
+    const shard = this.#random.pick([...stream.shards.values()])
+    const done = shard.records.findIndex(({ sequenceNumber }) => !this.#isBehind(shard, sequenceNumber, stage))
+    const limit = done === -1 ? shard.records.length : done
+    const from = this.#random.integer(Math.max(0, limit - 12), limit)
+    const records = shard.records.slice(from, from + this.#random.integer(1, 12))
+    if (records.length === 0) return
+    this.#count('redelivery')
+    this.scheduler.note('world', () => `redelivers ${records.length} records of ${stage}/${shard.id} from ${from} on`)
+    void this.#environments.invoke(stage, stage, shard.id, records)
+  }
+
+  #throttle(): void {
+    const untilMs = this.scheduler.nowMs() + this.#random.integer(500, 120_000)
+    const stream = this.#random.pick([undefined, ...this.streams.all])
+    this.#count('throttle')
+    this.scheduler.note('world', () => `${stream ? stream.name : 'the tables'} refuse everything for a while`)
+    if (stream) stream.refusesUntilMs = untilMs
+    else this.stages.refusesUntilMs = untilMs
+  }
+
+  #reshard(): void {
+    const stream = this.#random.pick(this.streams.all)
+    if (stream.shards.size > 12) return
+    const what = this.streams.reshard(stream)
+    this.#count('reshard')
+    this.scheduler.note('world', () => what)
+  }
+
+  #skew(): void {
+    const { busy } = this.#environments
+    if (busy.length === 0) return
+    const { owner } = this.#random.pick(busy)
+    owner.clockOffsetMs = this.#random.integer(-5_000, 5_000)
+    this.#count('clock skew')
+  }
+
+  /** Bytes that are no frame come into an internal stream. */
+  #breakFrame(): void {
+    const stream = this.#random.pick(this.streams.all.filter(({ slots }) => slots > 0))
+    this.#count('broken frame')
+    this.streams.putBroken(stream)
+    this.scheduler.note('world', () => `bytes that are no frame come into ${stream.name}`)
+  }
+}
+
+function isDone(shard: ShardLog, checkpoint: Checkpoint | undefined): boolean {
+  if (shard.isClosed) return checkpoint?.drained === true
+  const last = shard.records.at(-1)
+  if (last === undefined) return true
+  return checkpoint?.position.at === 'after' && checkpoint.position.sequenceNumber === last.sequenceNumber
+}
+
+/** Batches go to environments as they are read: no service's JSON in between. */
+const batchFormat = {
+  event: (records: BatchEvent['records'], shardId: string): BatchEvent => ({ records, shardId }),
+  emptyEventBytes: 0,
+  eventBytes: ({ data }: { readonly data: Uint8Array }) => data.byteLength,
+  filterKey: 'data',
+  filterText: () => undefined,
+  filterMetadata: () => ({}),
+  batchInfo: () => ({}),
+}

@@ -1,0 +1,94 @@
+/**
+ * The outside world of a run: sinks that keep everything that was ever delivered to them, with its identity, in the order
+ * of its arrival. Outputs may be refused in part, or taken while the answer says refused.
+ */
+import { RetryableError, TerminalError } from '../../core/errors.ts'
+import { outputIdentity } from '../../core/record.ts'
+import { type DeliveryCall, delivered, type Outcome, type Output, type Sink } from '../../runtime/sink.ts'
+import type { Faults } from './faults.ts'
+import type { Random } from './random.ts'
+import type { Owner, Scheduler } from './scheduler.ts'
+import { outOfTime } from './streams.ts'
+
+/** One output as it arrived. */
+export interface Delivery {
+  readonly sink: string
+  readonly identity: string
+  /** The coordinates in the identity. */
+  readonly source: string
+  readonly partition: string
+  readonly position: string
+  readonly index: number
+  readonly key: string | undefined
+  /** The value as JSON. */
+  readonly content: string
+}
+
+interface Item {
+  readonly delivery: Delivery
+  readonly orderKey: string
+  readonly isRejected: boolean
+}
+
+export interface RecordingSinkOptions {
+  readonly owner: Owner
+  readonly scheduler: Scheduler
+  readonly random: Random
+  readonly faults: () => Faults
+  /** Where deliveries are kept, for all environments. */
+  readonly deliveries: Delivery[]
+  /** Whether the sink never takes a value of so many cents. */
+  readonly rejects: (cents: number) => boolean
+}
+
+/** The sink of one name as one environment sees it. */
+export function recordingSink(name: string, options: RecordingSinkOptions): Sink<unknown, Item> {
+  const { owner, scheduler, random, faults, deliveries, rejects } = options
+  const deliverSome = (items: readonly Item[]): readonly Outcome[] => {
+    const { refusedItem, lostAcknowledgement } = faults()
+    // Nothing of a key overtakes an item of it that was refused.
+    const heldUp = new Set<string>()
+    return items.map(({ delivery, orderKey, isRejected }) => {
+      if (isRejected) return { status: 'rejected', error: new TerminalError('the sink never takes this') }
+      if (heldUp.has(orderKey)) return { status: 'retry', error: new RetryableError('behind a refused item') }
+      const isRefused = random.chance(refusedItem / 4)
+      if (!isRefused) deliveries.push(delivery)
+      if (!isRefused && !random.chance(lostAcknowledgement / 4)) return delivered
+      heldUp.add(orderKey)
+      return { status: 'retry', error: new RetryableError('refused by the simulator') }
+    })
+  }
+  return {
+    prepare({ value, key, record, index }: Output): Item {
+      const content = contentOf(value)
+      const { source, partition, position } = record
+      const identity = `${name}:${outputIdentity(record, index)}`
+      const delivery = { sink: name, identity, source, partition, position, index, key, content }
+      const isRejected = rejects((value as { readonly cents?: number }).cents ?? 0)
+      return { delivery, orderKey: key ?? partition, isRejected }
+    },
+    async deliver(items: readonly Item[], { signal }: DeliveryCall) {
+      const retry = (): Outcome => ({ status: 'retry', error: outOfTime(`sink "${name}"`) })
+      if (signal.aborted) return items.map(retry)
+      return scheduler.call(
+        owner,
+        `deliver to ${name}`,
+        () => deliverSome(items),
+        () =>
+          items.map(({ delivery: { partition, position, index } }) => `${partition}/${position}/${index}`).join(' '),
+      )
+    },
+  }
+}
+
+/** A value as JSON with its properties in one order: what was in a table comes back with them sorted. */
+export function contentOf(value: unknown): string {
+  if (value instanceof Map) return contentOf(Object.fromEntries(value))
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'undefined'
+  if (Array.isArray(value)) return `[${value.map(contentOf).join(',')}]`
+  const names = Object.keys(value).sort()
+  const fields = names.map(
+    (name) => `${JSON.stringify(name)}:${contentOf((value as { [name: string]: unknown })[name])}`,
+  )
+  return `{${fields.join(',')}}`
+}

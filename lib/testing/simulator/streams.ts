@@ -1,0 +1,386 @@
+/**
+ * The streams of a run: the Kinesis model behind the ports that read and write it, with their faults.
+ *
+ * What may go wrong (DESIGN, section 5 and the documentation of Kinesis):
+ * 1. PutRecords is answered in part, or for a record that was taken the answer says refused.
+ * 2. Order is coarse: a frame may land behind the next one of its slot and upstream, if nobody has read in between.
+ *    What is closed is complete: a reshard waits for what is in the air.
+ * 3. A stream refuses everything for a while.
+ * 4. A read gives fewer records than there are, and takes its time; one shard may be slower than another.
+ */
+import { RetryableError } from '../../core/errors.ts'
+import { firstHashOf, slotsIn } from '../../core/slot.ts'
+import type { ReadPosition, ShardReader } from '../../emulator/event-source-mapping/index.ts'
+import { createKinesisModel, type KinesisModel } from '../../emulator/kinesis/index.ts'
+import type { EncodedFrame } from '../../runtime/frames/frame.ts'
+import { decodeFrame } from '../../runtime/frames/frame-format.ts'
+import type { FrameStream } from '../../runtime/frames/publisher.ts'
+import type { Answer } from '../../runtime/ordered-delivery.ts'
+import type { PartitionLineage } from '../../runtime/progress/lineage.ts'
+import type { Faults } from './faults.ts'
+import type { Random } from './random.ts'
+import { newOwner, type Owner, type Scheduler } from './scheduler.ts'
+
+/** A record as it stands in a shard's log. */
+export interface LogRecord {
+  readonly sequenceNumber: string
+  readonly partitionKey: string
+  readonly data: Uint8Array
+  readonly arrivalMs: number
+}
+
+/** A shard with all that was ever put into it. */
+export interface ShardLog {
+  readonly id: string
+  readonly parents: readonly string[]
+  readonly startHash: string
+  readonly endHash: string
+  /** The slots that it holds; none for the stream of a source. */
+  readonly slots: ReadonlySet<number>
+  isClosed: boolean
+  readonly records: LogRecord[]
+  /** A frame that was acknowledged and has not landed yet. */
+  inTheAir: { readonly frame: EncodedFrame; readonly upstream: string } | undefined
+  /** Whoever waits for something to read. */
+  readonly waiting: (() => void)[]
+}
+
+export interface StreamState {
+  readonly name: string
+  /** 0 for the stream of a source, which has no slots. */
+  readonly slots: number
+  /** In the order in which they came to be, parents first. */
+  readonly shards: Map<string, ShardLog>
+  /** Until then everything is refused. */
+  refusesUntilMs: number
+}
+
+export interface StreamsOptions {
+  readonly scheduler: Scheduler
+  readonly random: Random
+  /** The faults of this moment. */
+  readonly faults: () => Faults
+}
+
+/** What passes by itself, as a client of Kinesis would see it. */
+export class Throttled extends Error {
+  override readonly name: string = 'ProvisionedThroughputExceededException'
+}
+
+const refused = (): Answer => ({ status: 'refused', error: new Throttled('refused by the simulator') })
+
+const upstreamOf = ({ bytes }: EncodedFrame): string => {
+  const frame = decodeFrame(bytes)
+  return frame.kind === 'frame' ? JSON.stringify([frame.upstream.name, frame.upstream.partition, frame.slot]) : ''
+}
+
+export class Streams {
+  readonly model: KinesisModel
+  /** How many frames landed behind their successor. */
+  inversions = 0
+  readonly #options: StreamsOptions
+  readonly #streams = new Map<string, StreamState>()
+  readonly #air = newOwner('air')
+
+  constructor(options: StreamsOptions) {
+    this.#options = options
+    this.model = createKinesisModel({ clock: { nowMs: () => options.scheduler.nowMs() } })
+  }
+
+  create(name: string, shards: number, slots: number): StreamState {
+    this.model.call('CreateStream', { StreamName: name, ShardCount: shards })
+    this.model.call('IncreaseStreamRetentionPeriod', { StreamName: name, RetentionPeriodHours: 168 })
+    const stream: StreamState = { name, slots, shards: new Map(), refusesUntilMs: 0 }
+    this.#streams.set(name, stream)
+    this.#refresh(stream)
+    return stream
+  }
+
+  stream(name: string): StreamState {
+    const stream = this.#streams.get(name)
+    if (stream === undefined) throw new Error(`the simulation has no stream "${name}"`)
+    return stream
+  }
+
+  get all(): readonly StreamState[] {
+    return [...this.#streams.values()]
+  }
+
+  #refresh(stream: StreamState): void {
+    for (const shard of this.model.call('ListShards', { StreamName: stream.name }).Shards) {
+      const { ShardId: id, ParentShardId, AdjacentParentShardId, HashKeyRange } = shard
+      const known = stream.shards.get(id)
+      const isClosed = shard.SequenceNumberRange.EndingSequenceNumber !== undefined
+      if (known) {
+        known.isClosed = isClosed
+        if (isClosed) ring(known)
+      } else {
+        const parents = [ParentShardId, AdjacentParentShardId].filter((parent) => parent !== undefined)
+        const { StartingHashKey: startHash, EndingHashKey: endHash } = HashKeyRange
+        const slots = new Set(stream.slots === 0 ? [] : slotsIn(startHash, endHash, stream.slots))
+        stream.shards.set(id, {
+          id,
+          parents,
+          startHash,
+          endHash,
+          slots,
+          isClosed,
+          records: [],
+          inTheAir: undefined,
+          waiting: [],
+        })
+      }
+    }
+  }
+
+  /** Puts a record; its partition key, or an explicit hash, says into which shard. */
+  put(
+    name: string,
+    partitionKey: string,
+    data: Uint8Array,
+    explicitHash?: string,
+  ): { readonly shard: string; readonly record: LogRecord } {
+    const stream = this.stream(name)
+    const { ShardId, SequenceNumber } = this.model.call('PutRecord', {
+      StreamName: name,
+      PartitionKey: partitionKey,
+      Data: data,
+      ...(explicitHash === undefined ? {} : { ExplicitHashKey: explicitHash }),
+    })
+    const shard = stream.shards.get(ShardId) as ShardLog
+    const arrivalMs = Math.max(this.#options.scheduler.nowMs(), shard.records.at(-1)?.arrivalMs ?? 0)
+    const record = { sequenceNumber: SequenceNumber, partitionKey, data, arrivalMs }
+    shard.records.push(record)
+    ring(shard)
+    return { shard: ShardId, record }
+  }
+
+  /** The port through which frames come to a stream. */
+  frames(owner: Owner, name: string): FrameStream {
+    const stream = this.stream(name)
+    const { scheduler } = this.#options
+    return {
+      label: `stream "${name}"`,
+      put: (frames) =>
+        scheduler.call(
+          owner,
+          `put frames to ${name}`,
+          () => this.#putFrames(stream, frames),
+          () => frames.map(frameText).join(' '),
+        ),
+    }
+  }
+
+  #putFrames(stream: StreamState, frames: readonly EncodedFrame[]): readonly Answer[] {
+    const { random, faults, scheduler } = this.#options
+    const { refusedItem, lostAcknowledgement, overtaking } = faults()
+    if (stream.refusesUntilMs > scheduler.nowMs()) throw new Throttled(`stream ${stream.name} refuses for a while`)
+    const answers: Answer[] = []
+    const landing: EncodedFrame[] = []
+    for (const frame of frames) {
+      const isRefused = random.chance(refusedItem)
+      if (!isRefused) landing.push(frame)
+      answers.push(isRefused || random.chance(lostAcknowledgement) ? refused() : { status: 'delivered' })
+    }
+    while (landing.length > 0) {
+      const [frame] = landing.splice(random.integer(0, landing.length - 1), 1)
+      this.#land(stream, frame as EncodedFrame, random.chance(overtaking))
+    }
+    return answers
+  }
+
+  #land(stream: StreamState, frame: EncodedFrame, mayBeOvertaken: boolean): void {
+    const shard = shardOf(stream, frame.slot)
+    const held = shard.inTheAir
+    shard.inTheAir = undefined
+    if (held === undefined) {
+      const upstream = mayBeOvertaken ? upstreamOf(frame) : ''
+      if (upstream === '') this.#append(stream, frame)
+      else {
+        shard.inTheAir = { frame, upstream }
+        this.#options.scheduler.timer(this.#air, this.#options.random.integer(0, 5_000), () => ring(shard))
+      }
+      return
+    }
+    const overtakes = held.upstream === upstreamOf(frame)
+    if (overtakes) this.inversions += 1
+    for (const next of overtakes ? [frame, held.frame] : [held.frame, frame]) this.#append(stream, next)
+  }
+
+  #append(stream: StreamState, { slot, bytes }: EncodedFrame): void {
+    this.put(stream.name, String(slot), bytes, firstHashOf(slot, stream.slots))
+  }
+
+  /** Puts bytes that are no frame into some slot of an internal stream. */
+  putBroken(stream: StreamState): void {
+    const slot = this.#options.random.integer(0, stream.slots - 1)
+    this.#landHeld(shardOf(stream, slot), stream)
+    this.#append(stream, { slot, bytes: Buffer.from('no frame') })
+  }
+
+  /** Lets what is in the air land: of a stream, or of all. */
+  land(only?: StreamState): void {
+    for (const stream of only ? [only] : this.all) {
+      for (const shard of stream.shards.values()) this.#landHeld(shard, stream)
+    }
+  }
+
+  #landHeld(shard: ShardLog, stream: StreamState): void {
+    const held = shard.inTheAir
+    shard.inTheAir = undefined
+    if (held) this.#append(stream, held.frame)
+  }
+
+  reader(owner: Owner, name: string): ShardReader {
+    const { scheduler, random, faults } = this.#options
+    const stream = this.stream(name)
+    const clock = scheduler.clockOf(owner)
+    const slowness = new Map<string, number>()
+    const slownessOf = (shardId: string): number => {
+      const known = slowness.get(shardId) ?? random.next() ** 2
+      slowness.set(shardId, known)
+      return known
+    }
+    /** Where each iterator stands. */
+    const places = new Map<string, { readonly shard: ShardLog; readonly index: number }>()
+    const shardNamed = (shardId: string): ShardLog => stream.shards.get(shardId) as ShardLog
+    return {
+      listShards: async () =>
+        [...stream.shards.values()].map(({ id, parents }) => ({ shardId: id, parentIds: parents })),
+      open: (shardId, position) =>
+        scheduler.call(owner, `open ${shardId}`, () => {
+          const shard = shardNamed(shardId)
+          const iterator = this.#open(name, shardId, position)
+          places.set(iterator, { shard, index: indexOf(shard, position) })
+          return iterator
+        }),
+      read: async (iterator, limit) => {
+        const place = places.get(iterator)
+        places.delete(iterator)
+        if (place === undefined) throw new Error('an iterator is used twice')
+        const { shard, index } = place
+        // To read again and again what is not there would take most of a run's time.
+        const isAtEnd = index === shard.records.length && !shard.isClosed
+        if (isAtEnd && shard.inTheAir !== undefined) await clock.sleep(random.integer(0, 2_000))
+        else if (isAtEnd) await new Promise<void>((go) => shard.waiting.push(go))
+        await clock.sleep(slownessOf(shard.id) * faults().slowReadMs)
+        return scheduler.call(owner, `read ${shard.id}`, () => {
+          this.land(stream)
+          const Limit = Math.min(limit, random.chance(0.5) ? random.integer(1, 20) : 1_000)
+          const answer = this.model.call('GetRecords', { ShardIterator: iterator, Limit })
+          const nextIterator = answer.NextShardIterator ?? null
+          if (nextIterator !== null) places.set(nextIterator, { shard, index: index + answer.Records.length })
+          const records = answer.Records.map((record) => ({
+            sequenceNumber: record.SequenceNumber,
+            partitionKey: record.PartitionKey,
+            data: record.Data,
+            arrivalMs: record.ApproximateArrivalTimestamp.getTime(),
+          }))
+          return { records, nextIterator, millisBehindLatest: answer.MillisBehindLatest }
+        })
+      },
+    }
+  }
+
+  #open(name: string, ShardId: string, position: ReadPosition): string {
+    const of = { StreamName: name, ShardId }
+    const start =
+      position.at === 'after'
+        ? { ShardIteratorType: 'AFTER_SEQUENCE_NUMBER' as const, StartingSequenceNumber: position.sequenceNumber }
+        : { ShardIteratorType: 'TRIM_HORIZON' as const }
+    return this.model.call('GetShardIterator', { ...of, ...start }).ShardIterator
+  }
+
+  /** Who descends from whom, as the runner asks it. */
+  lineage(owner: Owner, name: string): PartitionLineage {
+    const { scheduler } = this.#options
+    const stream = this.stream(name)
+    const holdsNothing = (partition: string, after: string | undefined) => {
+      const position: ReadPosition =
+        after === undefined ? { at: 'trim-horizon' } : { at: 'after', sequenceNumber: after }
+      const ShardIterator = this.#open(name, partition, position)
+      const { Records, NextShardIterator } = this.model.call('GetRecords', { ShardIterator, Limit: 1 })
+      return { isEmpty: Records.length === 0, isClosed: NextShardIterator === null }
+    }
+    return {
+      list: () =>
+        scheduler.call(owner, `list shards of ${name}`, () =>
+          [...stream.shards.values()].map(({ id, parents, startHash, endHash, isClosed }) => ({
+            partition: id,
+            parents,
+            startHash,
+            endHash,
+            isClosed,
+          })),
+        ),
+      describe: (partition) =>
+        scheduler.call(owner, `describe ${partition}`, () => {
+          const shard = stream.shards.get(partition)
+          return shard && { parents: shard.parents, startHash: shard.startHash, endHash: shard.endHash }
+        }),
+      isCaughtUp: (partition, after) =>
+        scheduler.call(owner, `look behind ${partition}`, () => holdsNothing(partition, after).isEmpty),
+      isDrained: (partition, after) =>
+        scheduler.call(owner, `look behind ${partition}`, () => {
+          const { isEmpty, isClosed } = holdsNothing(partition, after)
+          return isEmpty && isClosed
+        }),
+    }
+  }
+
+  /** Splits an open shard of the stream, or merges two neighbours. Says what it did. */
+  reshard(stream: StreamState): string {
+    const { random } = this.#options
+    const open = [...stream.shards.values()].filter((shard) => !shard.isClosed)
+    open.sort((a, b) => (BigInt(a.startHash) < BigInt(b.startHash) ? -1 : 1))
+    this.land(stream)
+    if (open.length > 1 && (open.length > 3 || random.chance(0.5))) {
+      const at = random.integer(0, open.length - 2)
+      const [left, right] = [open[at] as ShardLog, open[at + 1] as ShardLog]
+      const name = { StreamName: stream.name }
+      this.model.call('MergeShards', { ...name, ShardToMerge: left.id, AdjacentShardToMerge: right.id })
+      this.#refresh(stream)
+      return `merge ${left.id} and ${right.id} of ${stream.name}`
+    }
+    const shard = random.pick(open)
+    const [start, end] = [BigInt(shard.startHash), BigInt(shard.endHash)]
+    // Now and then the border falls inside a slot.
+    const share = BigInt(random.chance(0.7) ? 512 : random.integer(1, 1_023))
+    const NewStartingHashKey = String(start + ((end - start + 1n) * share) / 1_024n)
+    this.model.call('SplitShard', { StreamName: stream.name, ShardToSplit: shard.id, NewStartingHashKey })
+    this.#refresh(stream)
+    return `split ${shard.id} of ${stream.name}`
+  }
+}
+
+function ring({ waiting }: ShardLog): void {
+  for (const go of waiting.splice(0)) go()
+}
+
+function indexOf({ records }: ShardLog, position: ReadPosition): number {
+  if (position.at !== 'after') return 0
+  return records.findIndex(({ sequenceNumber }) => sequenceNumber === position.sequenceNumber) + 1
+}
+
+/** The open shard that a slot's frames go to. */
+function shardOf(stream: StreamState, slot: number): ShardLog {
+  for (const shard of stream.shards.values()) {
+    if (!shard.isClosed && shard.slots.has(slot)) return shard
+  }
+  throw new Error(`no open shard of ${stream.name} holds slot ${slot}`)
+}
+
+function frameText({ bytes, slot }: EncodedFrame): string {
+  const frame = decodeFrame(bytes)
+  if (frame.kind === 'control') return `[control slot ${slot}]`
+  if (!('upstream' in frame)) return `[${(frame as { kind: string }).kind} slot ${slot}]`
+  const numbers = frame.records.map(({ position }) => `${position.number}.${position.index}`).join(' ')
+  return `[slot ${slot} of ${frame.upstream.partition}: ${numbers}]`
+}
+
+/** How a client of the simulated streams knows what to try again. */
+export const passesByItself = (thrown: unknown): boolean => thrown instanceof Throttled
+
+/** A port call came after the deadline. */
+export const outOfTime = (what: string): RetryableError =>
+  new RetryableError(`${what}: the deadline has come`, { code: 'state-deadline' })

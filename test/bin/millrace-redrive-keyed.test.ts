@@ -1,0 +1,225 @@
+/** Redrive into keyed state by the command line: on a local run that stands or goes, and of deployed functions. */
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { systemClock } from '../../lib/aws/system-clock.ts'
+import { SourceRecord } from '../../lib/core/record.ts'
+import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
+import { ensureStream, localKinesisClient } from '../../lib/local/local-streams.ts'
+import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
+import { deadLetterOf } from '../../lib/runtime/dead-letter.ts'
+import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
+import { CloudStandIn } from './cloud-stand-in.ts'
+import { MillraceProject } from './millrace-project.ts'
+
+const timeoutMs = 240_000
+let project: MillraceProject
+
+beforeEach(async () => {
+  project = await MillraceProject.create()
+  await project.write('functions/orders/handler.ts', handler(project.directory))
+})
+afterEach(() => project.clear())
+
+const file = 'functions/orders/topology.ts'
+
+/** Sums up by customer. What is broken refuses a unit: in the stage that feeds, or in the keyed one. */
+const topology = (feeding: boolean, keyed: boolean) => `
+import { epochMs, milliseconds, TerminalError, Topology, valueState } from 'millrace'
+import * as z from 'zod'
+export const orders = new Topology('orders-app')
+export const totals = orders.sink<{ customer: string; total: number }>('totals')
+const refuse = (unit: string) => { throw new TerminalError('no price for ' + unit, { code: 'unknown-unit' }) }
+const schema = z.object({ customer: z.string(), unit: z.string(), count: z.number(), at: z.number() })
+orders
+  .source('orders', schema, { eventTime: epochMs(({ at }) => at), outOfOrderness: milliseconds(5) })
+  .map((order) => (${feeding} && order.unit === 'crate' ? refuse(order.unit) : order))
+  .keyBy('by-customer', ({ customer }) => customer)
+  .process('total', {
+    state: { total: valueState<number>() },
+    step: ({ customer, unit, count }, { state }) => {
+      if (${keyed} && unit === 'barrel') refuse(unit)
+      const total = (state.total.get() ?? 0) + count
+      state.total.set(total)
+      return [{ customer, total }]
+    },
+  })
+  .to(totals)
+`
+
+/** The sink notes each total as a line. */
+const handler = (directory: string) => `
+import { appendFile } from 'node:fs/promises'
+import { delivered, provide, streamHandler, type Sink } from 'millrace'
+import { orders, totals } from './topology'
+const lines: Sink<unknown, string> = {
+  prepare: ({ value }) => JSON.stringify(value),
+  async deliver(items) {
+    await appendFile(${JSON.stringify(join(directory, 'totals'))}, items.map((item) => item + '\\n').join(''))
+    return items.map(() => delivered)
+  },
+}
+export const handler = streamHandler(orders, { sinks: [provide(totals, lines)] })
+`
+
+const startMs = Date.UTC(2026, 0, 1)
+const order = (customer: string, unit: string, count: number) =>
+  `${JSON.stringify({ customer, unit, count, at: startMs + count })}\n`
+
+/** The last total of each customer: what the state holds. */
+async function lastTotals(): Promise<Readonly<Record<string, number>>> {
+  const text = await project.read('totals').catch(() => '')
+  const totals = text.split('\n').flatMap((line) => (line === '' ? [] : JSON.parse(line)))
+  return Object.fromEntries(totals.map(({ customer, total }) => [customer, total]))
+}
+
+async function totalsBecome(expected: Readonly<Record<string, number>>): Promise<void> {
+  const endMs = systemClock.nowMs() + timeoutMs / 4
+  while (JSON.stringify(await lastTotals()) !== JSON.stringify(expected) && systemClock.nowMs() < endMs) {
+    await systemClock.sleep(20)
+  }
+  expect(await lastTotals()).toEqual(expected)
+}
+
+const redrive = (...flags: readonly string[]) => project.result('dead-letters', 'redrive', ...flags)
+
+let inputs = 0
+/** Runs until this and all that waits is processed. */
+async function once(input: string): Promise<void> {
+  const name = `input-${inputs++}.ndjson`
+  await project.write(name, input)
+  expect(await project.result('dev', file, '--input', name, '--once')).toMatchObject({ code: 0, stderr: '' })
+}
+
+test(
+  'poison of a feeding and of a keyed step is redriven into the state once, also when what was redriven is forgotten',
+  async () => {
+    await project.write(file, topology(true, true))
+    await once(order('ann', 'piece', 1) + order('ann', 'barrel', 10) + order('ann', 'crate', 100))
+    expect(await lastTotals()).toEqual({ ann: 1 })
+    const before = await redrive('--all')
+    expect([before.code, before.stderr]).toEqual([1, ''])
+    // The stage that fails again runs only when the run does.
+    expect(before.stdout).toContain('1 done, 1 given up again, 0 returned, 0 refused\n')
+
+    await once(order('bob', 'piece', 1))
+    expect(await lastTotals()).toEqual({ ann: 1, bob: 1 })
+    await project.write(file, topology(false, false))
+    const after = await redrive('--all')
+    expect([after.code, after.stdout]).toEqual([0, expect.stringContaining('2 done, 0 given up again')])
+    expect((await redrive('--all')).stdout).toBe('Nothing to redrive.\n')
+    await once(order('bob', 'piece', 1))
+    expect(await lastTotals()).toEqual({ ann: 111, bob: 2 })
+
+    await rm(join(project.directory, '.millrace/orders-app/redriven.ndjson'))
+    expect((await redrive('--all')).stdout).toContain('2 done, 0 given up again')
+    await once(order('ann', 'piece', 1) + order('bob', 'piece', 1))
+    expect(await lastTotals()).toEqual({ ann: 112, bob: 3 })
+  },
+  timeoutMs,
+)
+
+test(
+  'beside a run that is up, what is redriven is in the state at once, and once',
+  async () => {
+    await project.write(file, topology(true, true))
+    await once(order('ann', 'barrel', 10) + order('ann', 'crate', 100) + order('ann', 'piece', 1))
+    const listed = await project.result('dead-letters', 'list', '--json')
+    const keyed = listed.stdout.split('\n').find((line) => line.includes('"keyed"')) ?? ''
+    const shown = await project.result('dead-letters', 'show', JSON.parse(keyed).handle)
+    expect(shown.stdout).toMatch(/^in the stage {2}number \d of slot \d+, by by-customer$/m)
+    expect(shown.stdout).toContain('{"customer":"ann","unit":"barrel","count":10')
+
+    const dev = project.run('dev', file)
+    await dev.shows(/with Kinesis at/)
+    await project.write(file, topology(false, false))
+    await dev.shows(/^Reloaded\.$/m)
+    expect((await redrive('--all')).stdout).toContain('2 done, 0 given up again')
+    await totalsBecome({ ann: 111 })
+    await rm(join(project.directory, '.millrace/orders-app/redriven.ndjson'))
+    expect((await redrive('--all')).stdout).toContain('2 done, 0 given up again')
+    dev.signal('SIGINT')
+    expect([await dev.ends(), dev.stderr]).toEqual([0, ''])
+    await once(order('ann', 'piece', 1))
+    expect(await lastTotals()).toEqual({ ann: 112 })
+  },
+  timeoutMs,
+)
+
+const streamArn = (name: string) => `arn:aws:kinesis:us-east-1:000000000000:stream/${name}`
+
+/** Dead letters as the stage that feeds and the keyed one write them. */
+function letters(phase: 'step' | 'sink' = 'step') {
+  const at = { partition: 'shardId-000000000000', arrivalTimeMs: startMs + 9, key: 'ann' }
+  const value = Buffer.from(order('ann', 'crate', 100).trim())
+  const failure = { error: Object.assign(new Error('no'), { code: 'unknown-unit' }), phase, attempts: 1 }
+  const where = { topology: 'orders-app', failedAtMs: startMs }
+  const record = (position: string) => new SourceRecord({ source: 'orders', ...at, position, payload: value })
+  const keyed = { side: 'by-customer', slot: 0, number: 7, eventTimeMs: startMs + 100, ownMarkMs: startMs + 50 }
+  return {
+    feeding: deadLetterOf(record('1'), failure, { ...where, stage: 'orders' }, { ownMarkMs: startMs + 60 }),
+    keyed: deadLetterOf(
+      record('2'),
+      failure,
+      { ...where, stage: 'by-customer' },
+      { id: 'by-customer/slot-0/7', keyed },
+    ),
+  }
+}
+
+test(
+  'dead letters of a deployed application go by the function of their source, and from it to the stream that it feeds',
+  async () => {
+    const cloud = await CloudStandIn.start()
+    try {
+      const client = localKinesisClient(cloud.url)
+      await ensureStream(client, systemClock, 'orders-app-by-customer', 1)
+      await project.write(file, topology(false, false))
+      const bindings: StageBindings = {
+        ...{ formatVersion: 1, topology: 'orders-app', sinks: [{ name: 'totals', kind: 'custom' }] },
+        sources: [{ name: 'orders', kind: 'kinesis', streamArn: streamArn('orders') }],
+        deadLetters: { kind: 'sqs', queueUrl: cloud.queueUrl },
+        state: { tableName: 'orders-app-by-customer-state' },
+        feeds: [{ stage: 'by-customer', slots: 64, streamArn: streamArn('orders-app-by-customer') }],
+      }
+      const entry = join(project.directory, 'functions/orders/handler.ts')
+      await cloud.deploy('orders-fn', entry, project.directory, bindings)
+      const run = () => redrive('--queue', cloud.queueUrl, '--endpoint', cloud.url, '--function', 'orders-fn', '--all')
+      const { feeding, keyed } = letters()
+      const others = [letters('sink').keyed, { ...keyed, stage: 'by-city', id: 'by-city/slot-0/7' }]
+      for (const letter of [feeding, keyed]) cloud.send(JSON.stringify(letter))
+      const first = await run()
+      expect([first.code, first.stderr, first.stdout]).toEqual([0, '', expect.stringContaining('2 done')])
+      expect(cloud.messages.size).toBe(0)
+
+      // From a machine that knows nothing of it.
+      for (const directory of await readdir(join(project.directory, '.millrace')))
+        await rm(join(project.directory, '.millrace', directory), { recursive: true })
+      for (const letter of [feeding, keyed]) cloud.send(JSON.stringify(letter))
+      expect((await run()).stdout).toContain('2 done')
+      for (const letter of others) cloud.send(JSON.stringify(letter))
+      const last = await run()
+      expect(last.stdout).toContain(
+        '1 dead letter of other sources and keyed stages than orders, by-customer: left for their own functions.\n',
+      )
+      expect([last.code, last.stdout]).toEqual([
+        1,
+        expect.stringContaining('refused: its record is applied to the state'),
+      ])
+
+      const reader = new KinesisShardReader({ client, streamName: 'orders-app-by-customer', clock: systemClock })
+      const { records } = await reader.read(await reader.open('shardId-000000000000', { at: 'trim-horizon' }), 100)
+      client.destroy()
+      const sent = records.flatMap(({ data }) => {
+        const frame = decodeFrame(data)
+        return frame.kind === 'redrive' ? frame.records : []
+      })
+      const what = sent.map(({ redrive, key, ownMarkMs, eventTimeMs }) => [redrive, key, ownMarkMs, eventTimeMs])
+      const fromFeeding = ['orders/shardId-000000000000/1/0/0', 'ann', startMs + 60, startMs + 100]
+      const fromKeyed = ['by-customer/slot-0/7', 'ann', startMs + 50, startMs + 100]
+      expect(what.toSorted()).toEqual([fromKeyed, fromKeyed, fromFeeding, fromFeeding])
+    } finally {
+      await cloud.close()
+    }
+  },
+  timeoutMs,
+)

@@ -1,0 +1,51 @@
+/** Each query, through the whole stack, comes to what DuckDB makes of the whole file at once. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eventLines } from '../../bin/nexmark/delivery.ts'
+import { queries } from '../../functions/nexmark/queries.ts'
+import { type BatchQuery, openBatch } from './batch-queries.ts'
+import { runLines } from './run-lines.ts'
+
+const names = ['q0', 'q1', 'q2', 'q5', 'q7', 'q11', 'q12', 'q14', 'q21', 'q22']
+
+it('covers every query that there is', () => {
+  expect(Object.keys(queries)).toEqual(names)
+})
+
+// At 200 events a second a file is 60 s: 7 tumbling windows, 35 hops, and several sessions of most bidders.
+describe.each([
+  { seed: 1, disorderMs: 0, partitions: 4 },
+  { seed: 1, disorderMs: 4_000, partitions: 4 },
+  { seed: 77, disorderMs: 0, partitions: 1 },
+  { seed: 77, disorderMs: 4_000, partitions: 7 },
+])('seed $seed with a disorder of $disorderMs ms in $partitions partitions', ({ seed, disorderMs, partitions }) => {
+  const directory = mkdtempSync(join(tmpdir(), 'millrace-nexmark-'))
+  const lines = [...eventLines({ events: 12_000, rate: 200, seed, disorderMs })]
+  let batch: { readonly rows: BatchQuery; readonly close: () => void }
+
+  beforeAll(async () => {
+    const file = join(directory, 'events.ndjson')
+    writeFileSync(file, lines.map((line) => `${line}\n`).join(''))
+    batch = await openBatch(file)
+  })
+  afterAll(() => {
+    batch.close()
+    rmSync(directory, { recursive: true })
+  })
+
+  it.each(names)('%s equals the batch query', async (query) => {
+    const expected = (await batch.rows(query)).toSorted()
+    const { results, late, deadLetters } = await runLines(query, lines, { partitions, batchSize: 500 })
+    expect(results).toEqual(expected)
+    expect(expected.length).toBeGreaterThan(0)
+    expect([late, deadLetters]).toEqual([[], []])
+  })
+})
+
+it('q14 meets all parts of a day', async () => {
+  const lines = [...eventLines({ events: 50_000, rate: 1, baseTimeMs: Date.UTC(2024, 2, 1, 5, 30), seed: 3 })]
+  const { results } = await runLines('q14', lines, { addition: 10_000, batchSize: 10_000 })
+  const types = new Set(results.map((line) => JSON.parse(line).bidTimeType))
+  expect([...types].toSorted()).toEqual(['dayTime', 'nightTime', 'otherTime'])
+})
