@@ -33,7 +33,7 @@ interface Options {
 }
 
 async function measured(query: string, { events, rounds }: Options): Promise<RaceResult> {
-  const args = ['--expose-gc', program, query, String(events), String(rounds)]
+  const args = [program, query, String(events), String(rounds)]
   const { stdout } = await run(process.execPath, args, { maxBuffer: 1 << 26 })
   return JSON.parse(stdout.trim().split('\n').at(-1) as string)
 }

@@ -8,6 +8,18 @@ export {
   processInOrder,
 } from './aws/ordered-batch.ts'
 export {
+  type EntryChange,
+  type KeyChange,
+  type KeyState,
+  type ReadDeclarations,
+  readState,
+  type StateChange,
+  type StateReader,
+  type StateView,
+  type StreamImage,
+  stateView,
+} from './aws/state-reader.ts'
+export {
   type ItemIdentifier,
   type ProvidedSink,
   provide,

@@ -1,4 +1,4 @@
-/** One query in a process of its own: `node --expose-gc one-query.ts QUERY EVENTS ROUNDS` prints the result as JSON. */
+/** One query in a process of its own: `node one-query.ts QUERY EVENTS ROUNDS` prints the result as JSON. */
 import { race } from './race.ts'
 
 const [query = '', events, rounds] = process.argv.slice(2)

@@ -6,7 +6,7 @@ import { eventLines } from '../../bin/nexmark/delivery.ts'
 import { QueryRun } from '../../bin/nexmark/query-run.ts'
 import { queries } from '../../functions/nexmark/queries.ts'
 import { median } from '../figures.ts'
-import { byHand, runByHand } from './by-hand.ts'
+import { byHand, runByHand, type Take } from './by-hand.ts'
 import { profiled, type TimeShares } from './where-time-goes.ts'
 
 export interface RaceOptions {
@@ -40,30 +40,27 @@ export function linesOf(events: number): readonly Buffer[] {
 }
 
 /** Runs the query once through the whole stack. */
-async function throughMillrace(query: string, lines: readonly Buffer[]): Promise<readonly string[]> {
+async function throughMillrace(query: string, lines: readonly Buffer[], take: Take): Promise<void> {
   const { app } = queries[query] as (typeof queries)[string]
-  const results: string[] = []
-  const take = (_sink: string, line: string) => void results.push(line)
-  const run = new QueryRun({ app, take, partitions, batchSize })
+  const run = new QueryRun({ app, take: (_sink, line) => take(line), partitions, batchSize })
   const addition = partitions * batchSize
   for (let from = 0; from < lines.length; from += addition) await run.add(lines.slice(from, from + addition))
   await run.end()
   if (run.deadLetters.length > 0) throw new Error(`${query} made dead letters: ${run.deadLetters[0]}`)
-  return results
 }
 
-function asLoop(query: string, lines: readonly Buffer[]): readonly string[] {
-  const results: string[] = []
+function asLoop(query: string, lines: readonly Buffer[], take: Take): void {
   const make = byHand[query] as (typeof byHand)[string]
-  runByHand(
-    make((line) => void results.push(line)),
-    lines,
-  )
-  return results
+  runByHand(make(take), lines)
+}
+
+/** Turns each result into the bytes that would leave, and keeps none of them. */
+function outward(): Take {
+  const bytes = Buffer.alloc(1 << 16)
+  return (line) => void bytes.write(line)
 }
 
 async function processorSeconds(run: () => unknown): Promise<number> {
-  globalThis.gc?.()
   const before = process.cpuUsage()
   await run()
   const { user, system } = process.cpuUsage(before)
@@ -73,21 +70,21 @@ async function processorSeconds(run: () => unknown): Promise<number> {
 /** Throws where the two do not come to the same results. */
 export async function race({ query, events, rounds }: RaceOptions): Promise<RaceResult> {
   const lines = linesOf(events)
-  const results = await throughMillrace(query, lines)
-  refuseDifference(query, results, asLoop(query, lines))
-  for (let i = 1; i < warmUps; i++) {
-    await throughMillrace(query, lines)
-    asLoop(query, lines)
+  const rows = await refuseDifference(query, lines)
+  const take = outward()
+  for (let i = 0; i < warmUps; i++) {
+    await throughMillrace(query, lines, take)
+    asLoop(query, lines, take)
   }
   const [own, other]: [number[], number[]] = [[], []]
   for (let round = 0; round < rounds; round++) {
-    own.push(events / (await processorSeconds(() => throughMillrace(query, lines))))
-    other.push(events / (await processorSeconds(() => asLoop(query, lines))))
+    own.push(events / (await processorSeconds(() => throughMillrace(query, lines, take))))
+    other.push(events / (await processorSeconds(() => asLoop(query, lines, take))))
   }
-  const shares = await profiled(async () => void (await throughMillrace(query, lines)))
+  const shares = await profiled(() => throughMillrace(query, lines, take))
   return {
     query,
-    results: results.length,
+    results: rows,
     millracePerSecond: median(own),
     byHandPerSecond: median(other),
     ratio: median(own.map((speed, round) => speed / (other[round] as number))),
@@ -95,9 +92,13 @@ export async function race({ query, events, rounds }: RaceOptions): Promise<Race
   }
 }
 
-function refuseDifference(query: string, ours: readonly string[], others: readonly string[]): void {
-  const sorted = others.toSorted()
-  const differs = ours.length !== others.length || ours.toSorted().some((line, i) => line !== sorted[i])
-  if (differs)
-    throw new Error(`${query}: Millrace and the loop by hand differ (${ours.length} and ${others.length} rows)`)
+/** Answers how many results there are. */
+async function refuseDifference(query: string, lines: readonly Buffer[]): Promise<number> {
+  const [ours, others]: [string[], string[]] = [[], []]
+  await throughMillrace(query, lines, (line) => void ours.push(line))
+  asLoop(query, lines, (line) => void others.push(line))
+  ours.sort()
+  others.sort()
+  if (ours.length === others.length && ours.every((line, i) => line === others[i])) return ours.length
+  throw new Error(`${query}: Millrace and the loop by hand differ (${ours.length} and ${others.length} rows)`)
 }

@@ -56,7 +56,14 @@ export async function reportResult(
     const list = figures([records, perAirport], repeats, { records: session.records, ms })
     await writeFigures(options, isEqual, list)
   }
-  say(isEqual ? [equalLine] : [...differentLines('outcomes', records), ...differentLines('results', perAirport)])
+  say(
+    isEqual
+      ? [equalLine]
+      : [
+          ...differentLines('outcomes differ from the batch scan', records),
+          ...differentLines('results differ from the batch computation', perAirport),
+        ],
+  )
   return isEqual
 }
 
@@ -65,10 +72,7 @@ const equalLine =
 
 function differentLines(what: string, comparison: Comparison): readonly string[] {
   if (comparison.isEqual) return []
-  return [
-    `DIFFERENT: ${grouped(comparison.differences.length)} ${what} differ from the batch computation:`,
-    ...differenceLines(comparison),
-  ]
+  return [`DIFFERENT: ${grouped(comparison.differences.length)} ${what}:`, ...differenceLines(comparison)]
 }
 
 async function statesOf(app: LocalApplication): ReturnType<typeof readAirportStates> {
@@ -92,7 +96,7 @@ function recordLines(
     sessionLine(session),
     `Read back from the streams ${streamNames.join(', ')}, beside a batch scan of the same input that shares no code with the topology:`,
     '',
-    ...comparisonTable(comparison, 'batch scan'),
+    ...comparisonTable(comparison),
     '',
     `Repeats: ${grouped(outcomes.repeats)} outputs came more than once and are counted once (delivery is at least once; an interrupted run repeats some).`,
     ...(examples.length > 0 ? ['', 'One example of each:', ...exampleLines(examples)] : []),
@@ -107,7 +111,7 @@ function airportLines({ hours }: OutputReader, comparison: Comparison, batch: Ba
     'Per origin airport and hour of the schedule: flights, mean, maximum and ninth decile of their delays. An hour closes when reports of an hour later are in; within one more hour each late report revises it; what comes later still is in the stream late-flights.',
     `The last revisions, the late flights, and the state of each airport in the table ${tableName}, beside a batch computation over the same reports:`,
     '',
-    ...comparisonTable(comparison, 'batch'),
+    ...comparisonTable(comparison, ['read back', 'batch computation']),
     ...(batch.repeated === 0
       ? []
       : [

@@ -1,8 +1,15 @@
-/** The flights application on AWS: one stream in, one stage, two streams out. */
+/** The flights application on AWS: one stream in, two stages, four streams out; the state of each airport is in a table. */
 import { Duration, Stack, type StackProps } from 'aws-cdk-lib'
 import { Stream, StreamEncryption, StreamMode } from 'aws-cdk-lib/aws-kinesis'
 import type { Construct } from 'constructs'
-import { flights, flightsApp, flightsClean, flightsRejected } from '../../functions/flights/topology.ts'
+import {
+  flights,
+  flightsApp,
+  flightsClean,
+  flightsRejected,
+  hourlyDelays,
+  lateFlights,
+} from '../../functions/flights/topology.ts'
 import { bind, KinesisSink, KinesisSource, StreamApplication } from '../../lib/cdk/index.ts'
 
 export class FlightsStack extends Stack {
@@ -23,6 +30,8 @@ export class FlightsStack extends Stack {
         bind(flights, new KinesisSource(stream('Reports'))),
         bind(flightsClean, new KinesisSink(stream('Clean'))),
         bind(flightsRejected, new KinesisSink(stream('Rejected'))),
+        bind(hourlyDelays, new KinesisSink(stream('HourlyDelays'))),
+        bind(lateFlights, new KinesisSink(stream('LateFlights'))),
       ],
     })
   }

@@ -36,7 +36,9 @@ const knownMs = (flight: FlightRow): number => wallMs(flight.scheduled) + flight
 
 /** Rows in the order in which they became known; of equal times the one that comes first in the file. */
 export function inOrderOfKnowledge(flights: readonly FlightRow[]): readonly FlightRow[] {
-  return flights.toSorted((one, other) => knownMs(one) - knownMs(other) || one.row - other.row)
+  const known = flights.map((flight) => ({ flight, atMs: knownMs(flight) }))
+  known.sort((one, other) => one.atMs - other.atMs || one.flight.row - other.flight.row)
+  return known.map(({ flight }) => flight)
 }
 
 /** The whole input: every flight, and `planted` bad records at places that the seed decides. */

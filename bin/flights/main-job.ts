@@ -1,5 +1,6 @@
 /** The main job: replay, process, read back, compare. */
 import { access, constants } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { flightsApp } from '../../functions/flights/topology.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
@@ -37,6 +38,7 @@ interface Job extends ReportedJob {
 }
 
 const firstWeekEnds = '2001-01-08'
+const mostWorkers = 4
 /** How long an interrupted run waits to see its last outputs. */
 const lastReadMs = 5_000
 
@@ -77,7 +79,7 @@ function otherRun({ settings, sent }: ReplayProgress): ConfigurationError {
 
 function streamLost({ places }: Job): ConfigurationError {
   return new ConfigurationError(
-    `A stream of the last run is gone from ${places.stateDirectory}, or another version made them: start over with --fresh.`,
+    `A stream of the last run is gone from ${places.stateDirectory}, or an older version made it: start over with --fresh.`,
   )
 }
 
@@ -111,6 +113,8 @@ async function withApplication(job: Job): Promise<number> {
     fresh,
     port: options.port,
     shards: settings.shards,
+    // Of each stage: more than there are processors only wait for one another.
+    workers: Math.min(settings.shards, mostWorkers, availableParallelism()),
     // The reports are of 2001: while none comes, no time passes in them.
     input: 'bounded',
     onOutput: (output, records) => reader.take(output, records),

@@ -70,14 +70,17 @@ export function printable(bytes: Buffer): string {
 }
 
 /** The counts as an aligned table. */
-export function comparisonTable({ rows }: Comparison, other: string): readonly string[] {
+export function comparisonTable(
+  { rows }: Comparison,
+  heads: readonly [found: string, expected: string] = ['output streams', 'batch scan'],
+): readonly string[] {
   const lines = rows.map(({ label, depth, found, expected }) => [
     `  ${'  '.repeat(depth)}${label}`,
     grouped(found),
     grouped(expected),
     found === expected ? 'equal' : 'DIFFERENT',
   ])
-  return table([['', 'read back', other, ''], ...lines], [false, true, true, false])
+  return table([['', ...heads, ''], ...lines], [false, true, true, false])
 }
 
 /** One example of each reason: what the output says, and below it the record. */

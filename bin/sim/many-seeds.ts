@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import type { Finding } from '../../lib/testing/simulator/referees.ts'
+import type { Finding } from '../../lib/testing/simulator/findings.ts'
 
 export interface ManySeeds {
   readonly runs: number

@@ -1,5 +1,5 @@
 /** `--seed N [--trace]`: one seed, with what it met and what the referees found. */
-import type { Finding } from '../../lib/testing/simulator/referees.ts'
+import type { Finding } from '../../lib/testing/simulator/findings.ts'
 import type { Report } from '../../lib/testing/simulator/simulate.ts'
 import { formatTrace, timeText } from '../../lib/testing/simulator/trace.ts'
 import { play } from './play.ts'

@@ -11,8 +11,8 @@ import { kinesisLineage } from './kinesis-lineage.ts'
 import { systemClock } from './system-clock.ts'
 
 export interface AnnouncerPlaces {
-  /** The stream that a keyed or feeding stage reads. */
-  readonly streamOf: (stage: string) => StreamPlace
+  /** The stream that a keyed or feeding stage reads, and from when on where that is not all of it, in ms since 1970 UTC. */
+  readonly streamOf: (stage: string) => StreamPlace & { readonly startingAtMs?: number }
   /** The name or the ARN of a keyed stage's table. */
   readonly tableOf: (keyedStage: string) => string
 }

@@ -7,7 +7,8 @@
  *    no next iterator. Empty pages are no end, as the service may return any number of them before the next record.
  * 3. A position that the service refuses, as retention took it, is one from which nothing can be missed but what retention
  *    took as well: then the read begins at the trim horizon.
- * 4. What passes by itself is tried again until the signal aborts; everything else is a RetryableError.
+ * 4. Where reading begins at a time, what lies before it is read by nobody: a partition of which nothing is done yet begins there.
+ * 5. What passes by itself is tried again until the signal aborts; everything else is a RetryableError.
  *
  * @see https://docs.aws.amazon.com/streams/latest/dev/kinesis-using-sdk-java-after-resharding.html
  */
@@ -35,6 +36,8 @@ export type KinesisLineageOptions = StreamAddress & {
   /** A `KinesisClient` without retries of its own, such as {@link createKinesisClient} makes. */
   readonly client: Pick<KinesisClient, 'send'>
   readonly clock: Clock
+  /** When the mapping's starting position is, in ms since 1970 UTC. @default the oldest record of each shard */
+  readonly startingAtMs?: number | undefined
   /** A number in [0, 1). @default Math.random */
   readonly random?: () => number
 }
@@ -131,14 +134,16 @@ class KinesisLineage implements PartitionLineage {
       throw this.#unusable(new Error(`no iterator was given for ${partition}`))
     }
     const fromHorizon = () => open(new GetShardIteratorCommand({ ...from, ShardIteratorType: 'TRIM_HORIZON' }))
-    if (after === undefined) return await fromHorizon()
-    const behind = { ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', StartingSequenceNumber: after } as const
-    try {
-      return await open(new GetShardIteratorCommand({ ...from, ...behind }))
-    } catch (error) {
-      if (causeName(error) !== 'InvalidArgumentException') throw error
-      return await fromHorizon()
+    const { startingAtMs } = this.#options
+    if (after === undefined && startingAtMs === undefined) return await fromHorizon()
+    if (after === undefined) {
+      const atTime = { ShardIteratorType: 'AT_TIMESTAMP', Timestamp: new Date(startingAtMs as number) } as const
+      const latest = () => open(new GetShardIteratorCommand({ ...from, ShardIteratorType: 'LATEST' }))
+      // The service refuses a time that is still to come: until then nobody reads anything.
+      return await orElse(open(new GetShardIteratorCommand({ ...from, ...atTime })), latest)
     }
+    const behind = { ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', StartingSequenceNumber: after } as const
+    return await orElse(open(new GetShardIteratorCommand({ ...from, ...behind })), fromHorizon)
   }
 
   /** GetRecords takes the stream by its ARN only. */
@@ -182,6 +187,16 @@ class KinesisLineage implements PartitionLineage {
       `the shards of ${this.#label} cannot be read (${error.name}: ${error.message}): check its name, and that the function may call ListShards, GetShardIterator and GetRecords`,
       { code: 'lineage-unusable', cause: error },
     )
+  }
+}
+
+/** What another call gives where the service refused the place that the first one names. */
+async function orElse(first: Promise<string>, second: () => Promise<string>): Promise<string> {
+  try {
+    return await first
+  } catch (error) {
+    if (causeName(error) !== 'InvalidArgumentException') throw error
+    return await second()
   }
 }
 

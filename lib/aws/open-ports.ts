@@ -147,14 +147,20 @@ async function openFrames(
 }
 
 async function openLineage(source: SourceBinding, environment: Environment): Promise<PartitionLineage> {
-  return source.kind === 'kafka' ? kafkaLineage : openShards({ streamArn: source.streamArn }, environment)
+  return source.kind === 'kafka'
+    ? kafkaLineage
+    : openShards({ streamArn: source.streamArn }, environment, source.startingAtMs)
 }
 
-async function openShards(place: StreamPlace, environment: Environment): Promise<PartitionLineage> {
+async function openShards(
+  place: StreamPlace,
+  environment: Environment,
+  startingAtMs?: number,
+): Promise<PartitionLineage> {
   if (process.env.MILLRACE_ADAPTER_LINEAGE_KINESIS === 'false') notBundled('the shards of Kinesis streams')
   else {
     const [{ kinesisLineage }, client] = await Promise.all([import('./kinesis-lineage.ts'), kinesisClient(environment)])
-    return kinesisLineage({ client, ...place, clock: systemClock })
+    return kinesisLineage({ client, ...place, clock: systemClock, startingAtMs })
   }
 }
 

@@ -11,7 +11,13 @@ import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs'
 import { Construct } from 'constructs'
 import { ConfigurationError, invariant } from '../core/errors.ts'
 import { type Plan, type StagePlan, stateOf } from '../plan/plan.ts'
-import { type AnnouncedStage, type AnnouncerBindings, announceEvent, bindingsVariable } from '../plan/stage-bindings.ts'
+import {
+  type AnnouncedStage,
+  type AnnouncerBindings,
+  announceEvent,
+  bindingsVariable,
+  type SourceBinding,
+} from '../plan/stage-bindings.ts'
 import type { SourceConnection } from './bind.ts'
 import { bundlingFor, checkHandlerExport, locateCode } from './bundle.ts'
 import { grantProgressReading } from './keyed-resources.ts'
@@ -109,6 +115,8 @@ export class Announcer extends Construct {
   }
 }
 
+type KinesisBinding = Extract<SourceBinding, { readonly kind: 'kinesis' }>
+
 function bindingsOf({ plan, stages }: AnnouncerParts): AnnouncerBindings {
   const tableOf = (stage: StagePlan): string => {
     const keyed = stages.find(({ resources }) => resources.name === stateOf(plan, stage.name))
@@ -118,16 +126,22 @@ function bindingsOf({ plan, stages }: AnnouncerParts): AnnouncerBindings {
   const announces = stages.map(
     ({ stage, source, resources }): AnnouncedStage => ({
       stage: stage.name,
-      streamArn: stage.kind === 'keyed' ? resources.stream.streamArn : streamOf(stage.name, source),
+      ...(stage.kind === 'keyed' ? { streamArn: resources.stream.streamArn } : streamOf(stage.name, source)),
       state: { tableName: tableOf(stage) },
     }),
   )
   return { formatVersion: 1, topology: plan.topology, announces }
 }
 
-function streamOf(name: string, source: SourceConnection | undefined): string {
+function streamOf(
+  name: string,
+  source: SourceConnection | undefined,
+): Pick<KinesisBinding, 'streamArn' | 'startingAtMs'> {
   const binding = source?.bindingFor(name)
-  if (binding?.kind === 'kinesis' && source?.grantLooking) return binding.streamArn
+  if (binding?.kind === 'kinesis' && source?.grantLooking) {
+    const { streamArn, startingAtMs } = binding
+    return startingAtMs === undefined ? { streamArn } : { streamArn, startingAtMs }
+  }
   throw new ConfigurationError(
     `source "${name}" feeds a keyed stage, and the announcer cannot list the partitions of what it is bound to: bind it to a KinesisSource.`,
   )

@@ -51,7 +51,9 @@ export class KinesisSource implements SourceConnection {
   }
 
   bindingFor(name: string): SourceBinding {
-    return { name, kind: 'kinesis', streamArn: this.stream.streamArn }
+    const position = this.#startingPosition
+    const startingAt = position instanceof Date ? { startingAtMs: position.getTime() } : {}
+    return { name, kind: 'kinesis', streamArn: this.stream.streamArn, ...startingAt }
   }
 
   grantLooking(target: IFunction): void {

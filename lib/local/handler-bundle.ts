@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type { BuildOptions, BuildResult, Message } from 'esbuild'
 import { ConfigurationError } from '../core/errors.ts'
 import { bundleSettings } from '../plan/bundle-settings.ts'
-import { adapterSwitches, type StageBindings } from '../plan/stage-bindings.ts'
+import { type AnnouncerBindings, adapterSwitches, type StageBindings } from '../plan/stage-bindings.ts'
 
 export interface HandlerBundleOptions {
   /** The file that exports the handler. */
@@ -13,7 +13,7 @@ export interface HandlerBundleOptions {
   /** Where the bundle is written: `handler.mjs` and its source map. */
   readonly directory: string
   /** Adapters that are not bound are left out. */
-  readonly bindings: StageBindings
+  readonly bindings: StageBindings | AnnouncerBindings
   /** Packages that the bundle is not to hold. @default none */
   readonly external?: readonly string[]
 }

@@ -30,7 +30,12 @@ export interface AnnouncerBindings {
 }
 
 /** A stage that keeps progress: the stream that it reads, and the table that its progress is in. */
-export type AnnouncedStage = { readonly stage: string; readonly state: StateBinding } & StreamPlace
+export type AnnouncedStage = {
+  readonly stage: string
+  readonly state: StateBinding
+  /** When the reading of a source begins, in ms since 1970 UTC. @default the oldest record of each shard */
+  readonly startingAtMs?: number
+} & StreamPlace
 
 /**
  * The event with which the rule of an application invokes its announcer, each minute. In tests of a handler it closes the
@@ -61,7 +66,13 @@ export type FeedBinding = {
 
 /** `eventSource` is what events of the source name: a stream's ARN; for Kafka, the cluster's ARN where it has one, and the topic. */
 export type SourceBinding =
-  | { readonly name: string; readonly kind: 'kinesis'; readonly streamArn: string }
+  | {
+      readonly name: string
+      readonly kind: 'kinesis'
+      readonly streamArn: string
+      /** When its reading begins, in ms since 1970 UTC. @default the oldest record of each shard */
+      readonly startingAtMs?: number
+    }
   | { readonly name: string; readonly kind: 'kafka'; readonly clusterArn?: string; readonly topic: string }
 
 /**

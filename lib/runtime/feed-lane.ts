@@ -5,7 +5,7 @@ import type { RecordInfo } from '../core/record.ts'
 import type { SlotMemo } from '../core/slot.ts'
 import type { Feed } from '../plan/plan.ts'
 import { type Key, keyText } from '../state/key-encoding.ts'
-import type { FrameRecord, Origin } from './frames/frame.ts'
+import type { Origin, OutgoingRecord } from './frames/frame.ts'
 import { firingPosition, ownPosition, type Position } from './frames/position.ts'
 import type { Sender, SlottedRecord } from './frames/sender.ts'
 import { LatestOnly } from './latest-only.ts'
@@ -54,7 +54,7 @@ export class FeedLane {
   push(value: unknown, record: MarkedRecordInfo, place: StepPlace): void {
     const { name, key: keyOf } = this.#feed.keyBy
     const key = textOf(name, keyOf(value))
-    const output: FrameRecord = {
+    const output: OutgoingRecord = {
       position: positionIn(place),
       side: name,
       key,
@@ -105,14 +105,20 @@ function textOf(name: string, key: unknown): string {
 
 const isTexts = (key: unknown): boolean => Array.isArray(key) && key.every((part) => typeof part === 'string')
 
-function encoded(name: string, value: unknown): Uint8Array {
+function encoded(name: string, value: unknown): string {
   refuseLossy(value)
+  if (typeof value === 'number') return String(value)
   try {
-    return Buffer.from(JSON.stringify(value))
+    const text: string | undefined = JSON.stringify(value)
+    if (text !== undefined) return text
   } catch (error) {
-    throw new TerminalError(
-      `a value on its way to keyBy "${name}" cannot be written as JSON (${describeError(error).message}): make it plain data before`,
-      { code: 'not-serialisable' },
-    )
+    throw notJson(name, describeError(error).message)
   }
+  throw notJson(name, 'its toJSON gives nothing')
 }
+
+const notJson = (name: string, why: string) =>
+  new TerminalError(
+    `a value on its way to keyBy "${name}" cannot be written as JSON (${why}): make it plain data before`,
+    { code: 'not-serialisable' },
+  )

@@ -24,7 +24,7 @@ function call(model: KinesisModel, name: string, input: object): unknown {
 }
 
 /** A stream `s` of the embedded model, seen through a client that keeps its calls and fails by plan. */
-function world(shardCount = 1) {
+function world(shardCount = 1, { startingAtMs }: { readonly startingAtMs?: number } = {}) {
   let nowMs = startMs
   const model = createKinesisModel({ clock: { nowMs: () => nowMs } })
   model.call('CreateStream', { StreamName: 's', ShardCount: shardCount })
@@ -45,7 +45,7 @@ function world(shardCount = 1) {
     },
   } as unknown as KinesisClient
   const clock = new InstantClock()
-  const lineage = kinesisLineage({ client, streamName: 's', clock, random: () => 0.5 })
+  const lineage = kinesisLineage({ client, streamName: 's', clock, random: () => 0.5, startingAtMs })
   return {
     model,
     calls,
@@ -365,5 +365,40 @@ describe('whether a shard is caught up', () => {
     expect(calls.filter((name) => name === 'GetRecords')).toHaveLength(3)
     plan.fail = () => awsError('AccessDeniedException')
     await expect(lineage.isCaughtUp(shard(0), last, signal)).rejects.toMatchObject({ code: 'lineage-unusable' })
+  })
+})
+
+describe('where reading begins at a time', () => {
+  const from = () => world(1, { startingAtMs: startMs + 1_000 })
+
+  test.each([
+    ['has come', 2_000],
+    ['is still to come', 0],
+  ])('a shard that closed before it is drained, as nobody reads it: the time %s', async (_, laterMs) => {
+    const { lineage, put, split, advance } = from()
+    put('1')
+    split(shard(0))
+    advance(laterMs)
+    expect(await lineage.isDrained(shard(0), undefined, signal)).toBe(true)
+  })
+
+  test('a shard is caught up until something comes at that time or later', async () => {
+    const { lineage, put, advance } = from()
+    put('1')
+    expect(await lineage.isCaughtUp(shard(0), undefined, signal)).toBe(true)
+    advance(1_000)
+    const first = put('1')
+    expect(await lineage.isCaughtUp(shard(0), undefined, signal)).toBe(false)
+    expect(await lineage.isCaughtUp(shard(0), first, signal)).toBe(true)
+  })
+
+  test('a closed one with records from that time on is drained when they are read', async () => {
+    const { lineage, put, split, advance } = from()
+    put('1')
+    advance(2_000)
+    const last = put('1')
+    split(shard(0))
+    expect(await lineage.isDrained(shard(0), undefined, signal)).toBe(false)
+    expect(await lineage.isDrained(shard(0), last, signal)).toBe(true)
   })
 })

@@ -3,7 +3,7 @@ import { Match, Template } from 'aws-cdk-lib/assertions'
 import { bind, KinesisSink, KinesisSource, type SourceConnection, StreamApplication } from '../../lib/cdk/index.ts'
 import { Topology, text } from '../../lib/index.ts'
 import { ridesIn } from './rides.ts'
-import { bindingsOfFunction, entry, grantsOfRole, newStack, newStream, shopIn } from './world.ts'
+import { bindingsOf, bindingsOfFunction, entry, grantsOfRole, newStack, newStream, shopIn } from './world.ts'
 
 const announcerOf = ({ announcer }: StreamApplication) => {
   if (announcer === undefined) throw new Error('the application has no announcer')
@@ -69,6 +69,33 @@ describe('the announcer of an application', () => {
         },
       ],
     })
+  })
+
+  it('is told from when on a source is read, as its stage is', () => {
+    const stack = newStack()
+    const app = new Topology('lines-app')
+    const lines = app.source('lines', text())
+    const out = app.sink<string>('out')
+    lines
+      .keyBy('by-line', (line) => line)
+      .reduce('last', (_, line) => line, { emit: 'on-update' })
+      .to(out)
+    const startingPosition = new Date('2026-11-01T00:00:00Z')
+    const application = new StreamApplication(stack, 'Lines', {
+      topology: app,
+      entry,
+      bind: [
+        bind(lines, new KinesisSource(newStream(stack, 'In'), { startingPosition })),
+        bind(out, new KinesisSink(newStream(stack, 'Out'))),
+      ],
+    })
+    const startingAtMs = startingPosition.getTime()
+    const { announces } = bindingsOfFunction(stack, announcerOf(application).function)
+    expect(announces).toMatchObject([{ stage: 'lines', startingAtMs }, { stage: 'by-line' }])
+    expect(announces[1]).not.toHaveProperty('startingAtMs')
+    expect(bindingsOf(stack, application, 'lines').sources).toEqual([
+      { name: 'lines', kind: 'kinesis', streamArn: 'In', startingAtMs },
+    ])
   })
 
   it('may look at all streams, write to those of keyed stages, and read progress; it sees no key', () => {

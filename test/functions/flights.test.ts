@@ -1,6 +1,13 @@
 import type { FlightReport } from '../../functions/flights/schema.ts'
-import { flights, flightsApp, flightsClean, flightsRejected } from '../../functions/flights/topology.ts'
-import { plan, streamHandler } from '../../lib/index.ts'
+import {
+  flights,
+  flightsApp,
+  flightsClean,
+  flightsRejected,
+  hourlyDelays,
+  lateFlights,
+} from '../../functions/flights/topology.ts'
+import { hours, plan, streamHandler } from '../../lib/index.ts'
 import { kinesisEvent, lambdaContext, memoryPorts, TestDriver } from '../../lib/testing/index.ts'
 
 const report: FlightReport = {
@@ -69,9 +76,56 @@ test.each([
   expect(ports.received(flightsClean).map(({ flight }) => flight)).toEqual(['row-0', 'row-1'])
 })
 
-test('the topology is one stage that reads one table', () => {
+test('reports and airports are one stage each, and the first reads one table', () => {
   const { stages } = plan(flightsApp)
   expect(stages.map(({ name, sinks, tables }) => ({ name, sinks, tables: tables.map((table) => table.name) }))).toEqual(
-    [{ name: 'flights', sinks: ['flights-clean', 'flights-rejected'], tables: ['airports'] }],
+    [
+      { name: 'flights', sinks: ['flights-clean', 'flights-rejected'], tables: ['airports'] },
+      { name: 'by-origin', sinks: ['hourly-delays', 'late-flights'], tables: [] },
+    ],
   )
+})
+
+const departures = (...list: readonly (readonly [scheduled: string, delayMinutes: number])[]): FlightReport[] =>
+  list.map(([time, delayMinutes], at) => ({
+    ...report,
+    ...{ flight: `row-${at}`, scheduled: `2001-01-01T${time}:00`, delayMinutes },
+  }))
+
+test('an airport keeps its last five departures, its counts and its worst delay', async () => {
+  const driver = new TestDriver(flightsApp)
+  const delays = [5, 90, 14, 15, 90, 0]
+  await driver.send(flights, departures(...delays.map((delay) => ['10:00', delay] as const)))
+  const departure = (at: number) => ({
+    ...{ flight: `row-${at}`, scheduled: '2001-01-01T10:00:00.000Z', delayMinutes: delays[at] },
+    ...{ origin: 'LAS', destination: 'PHL' },
+  })
+  expect(await driver.stateOf('by-origin', 'LAS')).toMatchObject({
+    'airport.recent': [1, 2, 3, 4, 5].map(departure),
+    'airport.flights': 6,
+    'airport.delayed': 3,
+    'airport.worst': departure(1),
+  })
+})
+
+test('an hour closes an hour behind the latest schedule, is revised for one more, and what comes then is late', async () => {
+  const driver = new TestDriver(flightsApp)
+  await driver.send(flights, departures(['10:10', 10], ['10:50', 30], ['11:59', 0]))
+  await driver.advanceEventTime(hours(0))
+  expect(driver.received(hourlyDelays)).toEqual([])
+  // WHEN the latest schedule is an hour behind the end
+  await driver.send(flights, departures(['12:00', 0]))
+  await driver.advanceEventTime(hours(0))
+  const first = { airport: 'LAS', hour: '2001-01-01T10:00:00.000Z', revision: 0 }
+  expect(driver.received(hourlyDelays)).toEqual([
+    { ...first, flights: 2, meanMinutes: 20, maxMinutes: 30, p90Minutes: 30 },
+  ])
+  // WHEN one more comes within the grace, and one behind it
+  await driver.send(flights, departures(['10:20', 200], ['13:00', 0], ['10:30', 150]))
+  const ofTheHour = driver.received(hourlyDelays).filter(({ hour }) => hour === first.hour)
+  expect(ofTheHour).toEqual([
+    expect.objectContaining({ ...first, flights: 2 }),
+    { ...first, revision: 1, flights: 3, meanMinutes: 80, maxMinutes: 200, p90Minutes: 200 },
+  ])
+  expect(driver.received(lateFlights).map(({ delayMinutes }) => delayMinutes)).toEqual([150])
 })

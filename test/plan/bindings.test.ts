@@ -148,6 +148,7 @@ test('a bundle needs the adapters of what is bound, and no other', () => {
   expect(adaptersOf(feeding)).toEqual(
     new Set([...adaptersOf(bindings), 'state-dynamodb', 'frames-kinesis', 'lineage-kinesis']),
   )
+  expect([...adaptersOf({ formatVersion: 1, topology: 'app', announces: [] })]).toEqual(['announcer-kinesis'])
   const offloading: StageBindings = {
     ...bindings,
     sinks: [],
@@ -160,6 +161,7 @@ test('a bundle needs the adapters of what is bound, and no other', () => {
     'process.env.MILLRACE_ADAPTER_STATE_DYNAMODB': '"false"',
     'process.env.MILLRACE_ADAPTER_FRAMES_KINESIS': '"false"',
     'process.env.MILLRACE_ADAPTER_LINEAGE_KINESIS': '"false"',
+    'process.env.MILLRACE_ADAPTER_ANNOUNCER_KINESIS': '"false"',
     'process.env.MILLRACE_ADAPTER_DEAD_LETTERS_SQS': '"false"',
   })
 })

@@ -2,6 +2,9 @@ import { TerminalError } from '../../core/errors.ts'
 import { decodeUtf8 } from '../../core/utf8.ts'
 import type { Position } from './position.ts'
 
+/** In bytes. */
+const shortText = 32
+
 /** Reads what `ByteWriter` wrote. Whatever it did not write is refused with a {@link TerminalError} `frame-corrupt`. */
 export class ByteReader {
   readonly #buffer: Buffer
@@ -61,7 +64,23 @@ export class ByteReader {
   }
 
   text(): string {
-    return decodeUtf8(this.bytes()) ?? this.refuse('a text is not UTF-8')
+    const byteLength = this.count()
+    if (byteLength === 0) return ''
+    if (byteLength <= shortText) {
+      const short = this.#shortAscii(byteLength)
+      if (short !== undefined) return short
+    }
+    return decodeUtf8(this.raw(byteLength)) ?? this.refuse('a text is not UTF-8')
+  }
+
+  /** A short text where it is of ASCII: most are, and a view of their bytes would take longer than to look at them. */
+  #shortAscii(byteLength: number): string | undefined {
+    const from = this.#at
+    const end = from + byteLength
+    if (end > this.#buffer.length) this.refuse(`${byteLength} bytes cannot follow`)
+    for (let i = from; i < end; i++) if ((this.#buffer[i] as number) >= 0x80) return undefined
+    this.#at = end
+    return this.#buffer.toString('latin1', from, end)
   }
 
   textAfter(previous: string): string {

@@ -76,7 +76,14 @@ export class ByteWriter {
         code: 'not-utf8',
       })
     }
-    const byteLength = Buffer.byteLength(value)
+    const from = this.#length
+    // Most texts are of ASCII: then there are as many bytes as characters, and one call writes them.
+    this.count(value.length)
+    this.#reserve(value.length * 3)
+    const byteLength = this.#buffer.write(value, this.#length)
+    this.#length += byteLength
+    if (byteLength === value.length) return
+    this.#length = from
     this.count(byteLength)
     this.#reserve(byteLength)
     this.#length += this.#buffer.write(value, this.#length)

@@ -13,7 +13,15 @@ import { crc32 } from 'node:zlib'
 import { invariant, RetryableError, TerminalError } from '../../core/errors.ts'
 import { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
-import type { ControlFrame, EncodedFrame, Frame, FrameRecord, RedriveFrame, Upstream, UpstreamNews } from './frame.ts'
+import type {
+  ControlFrame,
+  EncodedFrame,
+  Frame,
+  OutgoingRecord,
+  RedriveFrame,
+  Upstream,
+  UpstreamNews,
+} from './frame.ts'
 import { comparePositions, type Interval, justBefore, type Position } from './position.ts'
 import { RecordRows, readRecords } from './record-rows.ts'
 
@@ -31,22 +39,29 @@ const magic = [0x4d, 0x52] as const
 const checkedFrom = 6
 const bodyFrom = 11
 
+const noBytes: Uint8Array = new Uint8Array()
+
 const kinds = ['frame', 'control', 'redrive'] as const
 const senders = ['announcer', 'stage'] as const
 const states = ['open', 'idle', 'closed'] as const
 
-function seal(slot: number, writeBody: (writer: ByteWriter) => void): EncodedFrame {
+/** A frame whose body is what `writeBody` writes and, behind it, `tail`. */
+function seal(slot: number, writeBody: (writer: ByteWriter) => void, tail = noBytes): EncodedFrame {
   const writer = new ByteWriter()
-  writer.raw(new Uint8Array(bodyFrom))
   writeBody(writer)
-  const bytes = writer.toBytes()
+  const body = writer.view()
+  const byteLength = bodyFrom + body.length + tail.length
+  // In memory of its own, which stays as it is while the writers go on.
+  const bytes = Buffer.allocUnsafeSlow(byteLength)
   bytes.set(magic)
   bytes[checkedFrom] = frameFormatVersion
-  bytes.writeUInt32BE(bytes.length - bodyFrom, checkedFrom + 1)
+  bytes.writeUInt32BE(byteLength - bodyFrom, checkedFrom + 1)
+  bytes.set(body, bodyFrom)
+  bytes.set(tail, bodyFrom + body.length)
   bytes.writeUInt32BE(crc32(bytes.subarray(checkedFrom)), magic.length)
-  if (bytes.length > mostFrameBytes) {
+  if (byteLength > mostFrameBytes) {
     throw new TerminalError(
-      `a frame for slot ${slot} has ${bytes.length} bytes: at most ${mostFrameBytes} fit in a record of the stream, so make the values smaller`,
+      `a frame for slot ${slot} has ${byteLength} bytes: at most ${mostFrameBytes} fit in a record of the stream, so make the values smaller`,
       { code: 'oversize' },
     )
   }
@@ -137,7 +152,7 @@ export type FrameHead = Omit<Frame, 'kind' | 'records'>
 
 /** Makes a frame of rows that are written already. Throws a {@link TerminalError} `oversize`. */
 export function sealFrame(head: FrameHead, count: number, rows: Uint8Array): EncodedFrame {
-  return seal(head.slot, (writer) => {
+  const writeHead = (writer: ByteWriter) => {
     writer.byte(kinds.indexOf('frame'))
     writeUpstream(writer, head.upstream)
     writer.count(head.slot)
@@ -145,11 +160,11 @@ export function sealFrame(head: FrameHead, count: number, rows: Uint8Array): Enc
     writer.time(0, head.markMs)
     writeClaims(writer, head.claims)
     writer.count(count)
-    writer.raw(rows)
-  })
+  }
+  return seal(head.slot, writeHead, rows)
 }
 
-function checkAscending(records: readonly FrameRecord[]): void {
+function checkAscending(records: readonly OutgoingRecord[]): void {
   let before: Position | undefined
   for (const { position } of records) {
     invariant(before === undefined || comparePositions(before, position) < 0, 'records of a frame are out of order')
@@ -200,21 +215,25 @@ export function encodeControl({ from, slot, news }: ControlFrame): EncodedFrame 
   })
 }
 
+interface OutgoingRedrive extends Omit<RedriveFrame, 'records'> {
+  readonly records: readonly OutgoingRecord[]
+}
+
 /** Encodes dead letters of one slot to be sent again. Throws as {@link encodeFrame} does. */
-export function encodeRedriveFrame({ slot, schemaVersion, records }: RedriveFrame): EncodedFrame {
+export function encodeRedriveFrame({ slot, schemaVersion, records }: OutgoingRedrive): EncodedFrame {
   checkAscending(records)
   const rows = new RecordRows()
   for (const record of records) {
     invariant(record.redrive !== undefined, 'a record is redriven without an identity')
     rows.add(record)
   }
-  return seal(slot, (writer) => {
+  const writeHead = (writer: ByteWriter) => {
     writer.byte(kinds.indexOf('redrive'))
     writer.count(slot)
     writer.count(schemaVersion)
     writer.count(records.length)
-    writer.raw(rows.bytes)
-  })
+  }
+  return seal(slot, writeHead, rows.bytes)
 }
 
 /** Positions by slot: the slots ascending, numbers as distances from the largest. */

@@ -41,6 +41,11 @@ export interface FrameRecord {
   readonly redrive: string | undefined
 }
 
+/** A record on its way into a frame: a value of JSON stays text until the frame's bytes are written. */
+export interface OutgoingRecord extends Omit<FrameRecord, 'value'> {
+  readonly value: Uint8Array | string
+}
+
 /** Records of one slot, in the order of their positions. */
 export interface Frame {
   readonly kind: 'frame'

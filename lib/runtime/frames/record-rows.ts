@@ -4,51 +4,39 @@
  */
 import type { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
-import type { FrameRecord } from './frame.ts'
+import type { FrameRecord, OutgoingRecord } from './frame.ts'
+import { startOf } from './position.ts'
 
-/** What a row is written against. */
-interface RowBefore {
-  readonly number: number
-  readonly side: string
-  readonly source: string
-  readonly partition: string
-  readonly position: string
-  readonly ownMarkMs: number
-  readonly eventTimeMs: number
-  readonly arrivalTimeMs: number
+/** What the times of the next row are steps from: the last ones that were whole. */
+class Bases {
+  ownMarkMs = 0
+  eventTimeMs = 0
+  arrivalTimeMs = 0
+
+  move({ ownMarkMs, eventTimeMs, origin: { arrivalTimeMs } }: OutgoingRecord): void {
+    if (Number.isSafeInteger(ownMarkMs)) this.ownMarkMs = ownMarkMs
+    if (Number.isSafeInteger(eventTimeMs)) this.eventTimeMs = eventTimeMs
+    if (Number.isSafeInteger(arrivalTimeMs)) this.arrivalTimeMs = arrivalTimeMs
+  }
 }
 
-const noRow: RowBefore = {
-  number: 0,
+/** What the first row of a frame is written against. */
+const noRecord: OutgoingRecord = {
+  position: startOf(0),
   side: '',
-  source: '',
-  partition: '',
-  position: '',
+  key: '',
   ownMarkMs: 0,
   eventTimeMs: 0,
-  arrivalTimeMs: 0,
-}
-
-/** The time that the next one is a step from. */
-const baseAfter = (base: number, timeMs: number): number => (Number.isSafeInteger(timeMs) ? timeMs : base)
-
-function rowOf({ position, side, ownMarkMs, eventTimeMs, origin }: FrameRecord, before: RowBefore): RowBefore {
-  return {
-    number: position.number,
-    side,
-    source: origin.source,
-    partition: origin.partition,
-    position: origin.position,
-    ownMarkMs: baseAfter(before.ownMarkMs, ownMarkMs),
-    eventTimeMs: baseAfter(before.eventTimeMs, eventTimeMs),
-    arrivalTimeMs: baseAfter(before.arrivalTimeMs, origin.arrivalTimeMs),
-  }
+  value: '',
+  origin: { source: '', partition: '', position: '', subPosition: 0, arrivalTimeMs: 0 },
+  redrive: undefined,
 }
 
 /** Writes records one after the other. */
 export class RecordRows {
   readonly #writer = new ByteWriter()
-  #before: RowBefore = noRow
+  #before: OutgoingRecord = noRecord
+  #bases = new Bases()
 
   get byteLength(): number {
     return this.#writer.length
@@ -60,59 +48,65 @@ export class RecordRows {
   }
 
   /** Records come in the order of their numbers. */
-  add(record: FrameRecord): void {
+  add(record: OutgoingRecord): void {
     const writer = this.#writer
     const before = this.#before
-    const { position, origin, redrive } = record
-    writer.count(position.number - before.number)
+    const bases = this.#bases
+    const { position, origin, redrive, value } = record
+    writer.count(position.number - before.position.number)
     writer.place(position)
     writer.textAfter(before.side, record.side)
     writer.text(record.key)
-    writer.time(before.ownMarkMs, record.ownMarkMs)
-    writer.time(before.eventTimeMs, record.eventTimeMs)
-    writer.textAfter(before.source, origin.source)
-    writer.textAfter(before.partition, origin.partition)
-    writer.textAfter(before.position, origin.position)
+    writer.time(bases.ownMarkMs, record.ownMarkMs)
+    writer.time(bases.eventTimeMs, record.eventTimeMs)
+    writer.textAfter(before.origin.source, origin.source)
+    writer.textAfter(before.origin.partition, origin.partition)
+    writer.textAfter(before.origin.position, origin.position)
     writer.count(origin.subPosition)
-    writer.time(before.arrivalTimeMs, origin.arrivalTimeMs)
+    writer.time(bases.arrivalTimeMs, origin.arrivalTimeMs)
     writer.byte(redrive === undefined ? 0 : 1)
     if (redrive !== undefined) writer.text(redrive)
-    writer.bytes(record.value)
-    this.#before = rowOf(record, before)
+    if (typeof value === 'string') writer.text(value)
+    else writer.bytes(value)
+    this.#before = record
+    bases.move(record)
   }
 
   /** Forgets all rows; the next record is the first of another frame. */
   restart(): void {
     this.#writer.truncate(0)
-    this.#before = noRow
+    this.#before = noRecord
+    this.#bases = new Bases()
   }
 }
 
 /** Reads `count` records. Their values are views of the frame's bytes. */
 export function readRecords(reader: ByteReader, count: number): FrameRecord[] {
   const records = new Array<FrameRecord>(count)
-  let before = noRow
+  const bases = new Bases()
+  let before = noRecord
   for (let i = 0; i < count; i++) {
-    const number = before.number + reader.count()
+    const number = before.position.number + reader.count()
     if (!Number.isSafeInteger(number)) reader.refuse('a number is too large')
     const record: FrameRecord = {
       position: reader.place(number),
       side: reader.textAfter(before.side),
       key: reader.text(),
-      ownMarkMs: reader.time(before.ownMarkMs),
-      eventTimeMs: reader.time(before.eventTimeMs),
+      ownMarkMs: reader.time(bases.ownMarkMs),
+      eventTimeMs: reader.time(bases.eventTimeMs),
       origin: {
-        source: reader.textAfter(before.source),
-        partition: reader.textAfter(before.partition),
-        position: reader.textAfter(before.position),
+        source: reader.textAfter(before.origin.source),
+        partition: reader.textAfter(before.origin.partition),
+        position: reader.textAfter(before.origin.position),
         subPosition: reader.count(),
-        arrivalTimeMs: reader.time(before.arrivalTimeMs),
+        arrivalTimeMs: reader.time(bases.arrivalTimeMs),
       },
       redrive: reader.byte() === 0 ? undefined : reader.text(),
       value: reader.bytes(),
     }
     records[i] = record
-    before = rowOf(record, before)
+    before = record
+    bases.move(record)
   }
   return records
 }
@@ -121,8 +115,16 @@ export function readRecords(reader: ByteReader, count: number): FrameRecord[] {
 const mostBesideTexts = 160
 
 /** A bound from above for the bytes of a record's row. */
-export function mostRowBytes({ side, key, origin, redrive = '', value }: FrameRecord): number {
+export function mostRowBytes({ side, key, origin, redrive = '', value }: OutgoingRecord): number {
   const { source, partition, position } = origin
   const quick = (side.length + key.length + source.length + partition.length + position.length + redrive.length) * 3
-  return value.byteLength + quick + mostBesideTexts
+  return mostValueBytes(value) + quick + mostBesideTexts
+}
+
+/** From this length on the bytes of a text are counted: a bound would refuse what fits. */
+const longText = 16_384
+
+const mostValueBytes = (value: Uint8Array | string): number => {
+  if (typeof value !== 'string') return value.byteLength
+  return value.length < longText ? value.length * 3 : Buffer.byteLength(value)
 }

@@ -1,5 +1,5 @@
 /** Cuts redriven records into frames. */
-import type { EncodedFrame, FrameRecord } from './frame.ts'
+import type { EncodedFrame, OutgoingRecord } from './frame.ts'
 import { defaultFrameBytes, encodeRedriveFrame } from './frame-format.ts'
 import { mostRowBytes } from './record-rows.ts'
 import type { SlottedRecord } from './sender.ts'
@@ -14,8 +14,8 @@ export function redriveFrames(records: readonly SlottedRecord[], schemaVersion: 
   )
 }
 
-function cut(records: readonly FrameRecord[]): readonly (readonly FrameRecord[])[] {
-  const parts: FrameRecord[][] = []
+function cut(records: readonly OutgoingRecord[]): readonly (readonly OutgoingRecord[])[] {
+  const parts: OutgoingRecord[][] = []
   let bytes = Number.POSITIVE_INFINITY
   for (const record of records) {
     const rowBytes = mostRowBytes(record)

@@ -9,7 +9,7 @@
  * 4. A record that fits in no frame is refused inside its step.
  */
 import { invariant, TerminalError } from '../../core/errors.ts'
-import type { EncodedFrame, FrameRecord, Upstream } from './frame.ts'
+import type { EncodedFrame, OutgoingRecord, Upstream } from './frame.ts'
 import { defaultFrameBytes, mostFrameBytes, sealFrame } from './frame-format.ts'
 import {
   comparePositions,
@@ -25,7 +25,7 @@ import { mostRowBytes, RecordRows } from './record-rows.ts'
 /** An output with the slot of its key in the stream it goes to. */
 export interface SlottedRecord {
   readonly slot: number
-  readonly record: FrameRecord
+  readonly record: OutgoingRecord
 }
 
 export interface SenderOptions {
@@ -64,6 +64,8 @@ export class Sender {
   readonly #sent: Map<number, Position>
   readonly #frameBytes: number
   #foundAhead = firstPosition
+  /** Used for one frame after the other. */
+  readonly #rows = new RecordRows()
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -88,87 +90,118 @@ export class Sender {
    * Throws a {@link TerminalError} `oversize` for a record that fits in no frame. Called inside the step, so that the
    * record becomes a dead letter; `frames` throws the same for whoever did not ask.
    */
-  checkFits(record: FrameRecord): void {
+  checkFits(record: OutgoingRecord): void {
     const { name, partition } = this.#options.upstream
     const byteLength = mostRowBytes(record) + mostClaimBytes + mostHeadBytes + (name.length + partition.length) * 3
     if (byteLength <= mostFrameBytes) return
     throw new TerminalError(
-      `the output to key of ${record.key.length} characters has a value of ${record.value.byteLength} bytes: a record between stages takes ${mostFrameBytes} with its key and coordinates, so make the value smaller`,
+      `the output to key of ${record.key.length} characters has a value of ${Buffer.byteLength(record.value)} bytes: a record between stages takes ${mostFrameBytes} with its key and coordinates, so make the value smaller`,
       { code: 'oversize' },
     )
   }
 
   /** Cuts outputs, given in the order of their positions, into frames: slot by slot, each slot's in order. */
   frames(outputs: readonly SlottedRecord[], batch: BatchOfOutputs): EncodedFrame[] {
-    const bySlot = Map.groupBy(outputs, ({ slot }) => slot)
-    return [...bySlot].flatMap(([slot, own]) => this.#framesOf(slot, own, batch))
+    const bySlot = new Map<number, OutgoingRecord[]>()
+    for (const { slot, record } of outputs) {
+      const own = bySlot.get(slot)
+      if (own === undefined) bySlot.set(slot, [record])
+      else own.push(record)
+    }
+    const frames: EncodedFrame[] = []
+    for (const [slot, records] of bySlot) this.#addFrames(frames, slot, records, batch)
+    return frames
   }
 
   #lastOf(slot: number): Position {
     return laterOf(this.#sent.get(slot) ?? firstPosition, this.#foundAhead)
   }
 
-  #framesOf(slot: number, outputs: readonly SlottedRecord[], batch: BatchOfOutputs): EncodedFrame[] {
-    const frames: EncodedFrame[] = []
-    for (let from = 0; from < outputs.length; ) {
-      const { until, rows } = this.#fill(slot, outputs, from)
-      const claims = this.#claim(slot, outputs, from, until, batch.completeThrough)
+  #addFrames(frames: EncodedFrame[], slot: number, records: readonly OutgoingRecord[], batch: BatchOfOutputs): void {
+    checkAscending(records)
+    for (let from = 0; from < records.length; ) {
+      const { until, rows } = this.#fill(slot, records, from)
+      const claims = this.#claim(slot, records, from, until, batch.completeThrough)
       const { upstream, schemaVersion } = this.#options
       frames.push(sealFrame({ upstream, slot, schemaVersion, markMs: batch.markMs, claims }, until - from, rows))
       from = until
     }
-    return frames
   }
 
-  /** As many rows, from `from` on, as make one frame. */
-  #fill(slot: number, outputs: readonly SlottedRecord[], from: number): { until: number; rows: Uint8Array } {
+  /** As many rows, from `from` on, as make one frame: a view that the next frame's rows overwrite. */
+  #fill(slot: number, records: readonly OutgoingRecord[], from: number): { until: number; rows: Uint8Array } {
     const last = this.#lastOf(slot)
-    const rows = new RecordRows()
+    const rows = this.#rows
+    rows.restart()
     let claimBytes = mostClaimBytes
     let numberFrom = from
+    let number = -1
     let bytesBeforeNumber = 0
-    for (let i = from; i < outputs.length; i++) {
-      const { position } = recordAt(outputs, i)
-      if (i > from && position.number !== recordAt(outputs, i - 1).position.number) {
-        numberFrom = i
-        bytesBeforeNumber = rows.byteLength
-      }
+    for (let i = from; i < records.length; i++) {
+      const record = records[i] as OutgoingRecord
+      const { position } = record
       const bytesBefore = rows.byteLength
-      rows.add(recordAt(outputs, i))
-      if (comparePositions(position, last) <= 0) claimBytes += mostClaimBytes
+      if (position.number !== number) {
+        number = position.number
+        numberFrom = i
+        bytesBeforeNumber = bytesBefore
+      }
+      rows.add(record)
+      if (number <= last.number && comparePositions(position, last) <= 0) claimBytes += mostClaimBytes
       if (i === from || rows.byteLength + claimBytes <= this.#frameBytes) continue
       if (numberFrom > from) return { until: numberFrom, rows: rows.bytes.subarray(0, bytesBeforeNumber) }
       return { until: i, rows: rows.bytes.subarray(0, bytesBefore) }
     }
-    return { until: outputs.length, rows: rows.bytes }
+    return { until: records.length, rows: rows.bytes }
   }
 
   /** The claims of one frame; from here on they count as sent. */
   #claim(
     slot: number,
-    outputs: readonly SlottedRecord[],
+    records: readonly OutgoingRecord[],
     from: number,
     until: number,
     completeThrough: number,
   ): readonly Interval[] {
-    const claims: Interval[] = []
-    for (let i = from; i < until; i++) {
-      const { position } = recordAt(outputs, i)
-      const next = outputs[i + 1]?.record.position
-      invariant(next === undefined || comparePositions(position, next) < 0, 'outputs are published out of order')
-      const before = this.#lastOf(slot)
-      const isOurs = comparePositions(before, position) < 0
-      const endsNumber = position.number <= completeThrough && next?.number !== position.number
-      const last = isOurs && endsNumber ? endOf(position.number) : position
-      append(claims, { previous: isOurs ? before : justBefore(position), last })
-      this.#sent.set(slot, laterOf(before, last))
+    const before = this.#lastOf(slot)
+    if (comparePositions(before, positionAt(records, from)) < 0) {
+      // All are ours, and each claim begins where the one before ends: together they are one.
+      const last = claimedBy(records, until - 1, completeThrough)
+      this.#sent.set(slot, last)
+      return [{ previous: before, last }]
     }
+    const claims: Interval[] = []
+    for (let i = from; i < until; i++) append(claims, this.#claimOne(slot, records, i, completeThrough))
     return claims
+  }
+
+  #claimOne(slot: number, records: readonly OutgoingRecord[], index: number, completeThrough: number): Interval {
+    const position = positionAt(records, index)
+    const before = this.#lastOf(slot)
+    const isOurs = comparePositions(before, position) < 0
+    const last = isOurs ? claimedBy(records, index, completeThrough) : position
+    this.#sent.set(slot, laterOf(before, last))
+    return { previous: isOurs ? before : justBefore(position), last }
   }
 }
 
-const recordAt = (outputs: readonly SlottedRecord[], index: number): FrameRecord =>
-  (outputs[index] as SlottedRecord).record
+const positionAt = (records: readonly OutgoingRecord[], index: number): Position =>
+  (records[index] as OutgoingRecord).position
+
+/** Up to where a record of ours claims: to the end of its number, where that is complete and none of it follows. */
+function claimedBy(records: readonly OutgoingRecord[], index: number, completeThrough: number): Position {
+  const position = positionAt(records, index)
+  const endsNumber = position.number <= completeThrough && records[index + 1]?.position.number !== position.number
+  return endsNumber ? endOf(position.number) : position
+}
+
+function checkAscending(records: readonly OutgoingRecord[]): void {
+  for (let i = 1; i < records.length; i++) {
+    const [before, position] = [positionAt(records, i - 1), positionAt(records, i)]
+    if (before.number < position.number || comparePositions(before, position) < 0) continue
+    invariant(false, 'outputs are published out of order')
+  }
+}
 
 /** Adds a claim, as one with the claim before where they touch. */
 function append(claims: Interval[], claim: Interval): void {

@@ -1,8 +1,9 @@
 /**
  * Which keys fire at which number, and the due entries that find them when no record does.
  *
- * 1. A due entry is put before the commit that makes it necessary, and deleted when stored progress has passed its time: so
- *    at every moment each timer in the table has its entry. An entry without a timer does no harm: it finds nothing to fire.
+ * 1. A due entry is put before the commit that makes it necessary, and deleted when stored progress has passed its time and
+ *    its key waits for it no more: so at every moment each timer in the table has its entry. An entry without a timer does no
+ *    harm: it finds nothing to fire.
  * 2. The entries of a slot are queried only where its earliest due time is reached by the end of the batch.
  * 3. A slot's earliest due time is a bound from below: the least of what the query saw beyond (not queried: the stored value)
  *    and of what any key waits for that was loaded, stepped here or not.
@@ -56,6 +57,8 @@ interface Domain {
   readonly beyond: Map<number, number | undefined>
   /** By slot, the least time that any loaded key waits for. */
   readonly waiting: Map<number, number>
+  /** By key, what it waits for: already reached where its last record was given up at the number that reached it. */
+  readonly left: Map<string, number>
 }
 
 export class DueKeys {
@@ -149,9 +152,13 @@ export class DueKeys {
   keepEarliest(drafts: Iterable<KeyDraft>): void {
     for (const draft of drafts) {
       for (const domain of domains) {
+        const { waiting, left } = this.#domains[domain]
         const next = draft.nextTimer(domain)
-        if (next === undefined) continue
-        const { waiting } = this.#domains[domain]
+        if (next === undefined) {
+          left.delete(draft.key)
+          continue
+        }
+        left.set(draft.key, next.timeMs)
         const slot = slotOf(draft.key, this.#slots)
         const known = waiting.get(slot)
         if (known === undefined || next.timeMs < known) waiting.set(slot, next.timeMs)
@@ -177,9 +184,17 @@ export class DueKeys {
 
   /** Deletes the entries that stored progress has passed. */
   async deletePassed(stored: TimesReached, signal: AbortSignal): Promise<void> {
-    const passed = this.#entries.filter(({ domain, timeMs }) => timeMs <= reached(domain, stored))
+    const passed = this.#entries.filter(
+      ({ domain, timeMs, key }) => timeMs <= reached(domain, stored) && this.#domains[domain].left.get(key) !== timeMs,
+    )
     if (passed.length > 0) await this.#store.deleteDue(passed, signal)
   }
 }
 
-const newDomain = (): Domain => ({ heap: new TimeHeap(), noted: new Map(), beyond: new Map(), waiting: new Map() })
+const newDomain = (): Domain => ({
+  heap: new TimeHeap(),
+  noted: new Map(),
+  beyond: new Map(),
+  waiting: new Map(),
+  left: new Map(),
+})

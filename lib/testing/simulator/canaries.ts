@@ -5,6 +5,7 @@
  * A canary is found by running seeds until its referee speaks; what other referees say of it is welcome too.
  */
 import type { MappingSettings } from '../../emulator/event-source-mapping/index.ts'
+import type { announce } from '../../runtime/announcer/announcer.ts'
 import { decodeFrame } from '../../runtime/frames/frame-format.ts'
 import type { FramePublisher, FrameStream } from '../../runtime/frames/publisher.ts'
 import type { RunnerClock } from '../../runtime/ports.ts'
@@ -29,6 +30,8 @@ export interface Canary {
   readonly caughtBy: string
   /** What a run needs so that the break can show. @default as drawn */
   readonly faults?: Partial<Faults>
+  /** Whether it is looked for in runs with time. @default false */
+  readonly hasTime?: boolean
   readonly needsThirdStage?: boolean
   readonly needsDynamo?: boolean
   readonly runnerOptions?: RunnerOptions
@@ -39,6 +42,10 @@ export interface Canary {
   readonly sink?: (sink: Sink, place: Place) => Sink
   readonly lineage?: (lineage: PartitionLineage) => PartitionLineage
   readonly runner?: (runner: Runner) => Runner
+  /** What only the announcer sees. */
+  readonly announcerLineage?: (lineage: PartitionLineage, stage: string) => PartitionLineage
+  readonly announcerFrames?: (publisher: FramePublisher, stage: string) => FramePublisher
+  readonly announce?: typeof announce
 }
 
 /** A store that is another one in all but the given methods. */

@@ -11,7 +11,7 @@ import {
 } from './oracle.ts'
 import type { Simulation } from './simulation.ts'
 import type { Delivery } from './sinks.ts'
-import { type Line, names } from './workload.ts'
+import { type Line, names, type SourceEntry } from './workload.ts'
 
 /** One dead letter, as often as it was delivered. */
 export interface DeadLettered {
@@ -21,6 +21,7 @@ export interface DeadLettered {
 
 export interface Evidence {
   readonly run: Simulation
+  readonly entries: readonly SourceEntry[]
   readonly lines: InternalLog<Line>
   readonly sold: InternalLog<SoldItem>
   readonly replay: Replay
@@ -36,7 +37,7 @@ export interface Evidence {
 
 const nothing: InternalLog<never> = { records: [], contradictions: [], broken: [] }
 
-export function evidenceOf(run: Simulation): Evidence {
+export function evidenceOf(run: Simulation, entries: readonly SourceEntry[]): Evidence {
   const lines = readInternalLog<Line>(run.streams.stream(names.keyed), names.keyed)
   const sold = run.hasThirdStage ? readInternalLog<SoldItem>(run.streams.stream(names.second), names.second) : nothing
   const deadLetters = run.deliveries
@@ -56,10 +57,11 @@ export function evidenceOf(run: Simulation): Evidence {
   const sentAt = new Map(run.sent.map(({ shard, sequenceNumber, index }) => [`${shard}/${sequenceNumber}`, index]))
   return {
     run,
+    entries,
     lines,
     sold,
     replay: replay(lines.records, sold.records, killed),
-    source: bySource(run.source),
+    source: bySource(entries),
     deadLetters,
     killed,
     applied,

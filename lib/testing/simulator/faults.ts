@@ -44,6 +44,20 @@ export interface Faults {
   readonly brokenFrame: number
   /** Reading a shard takes up to so long. */
   readonly slowReadMs: number
+  /** Per step: nobody reads some shard for a while. */
+  readonly block: number
+  /** Per step: a round of the announcer begins; in some runs so often, in others hardly ever. */
+  readonly round: number
+  /** Of rounds, how many begin twice. */
+  readonly roundTwice: number
+  /** Of rounds, how many go by a clock that is up to two minutes off. */
+  readonly roundOff: number
+  /** Per step: a dead letter of a keyed stage is mended and sent again, now and then twice. */
+  readonly redrive: number
+  /** Per step: time jumps by so much that TTL may take what is empty. */
+  readonly silence: number
+  /** Of items that are empty for long enough, how many are gone whenever one is looked at. */
+  readonly ttl: number
 }
 
 export const noFaults: Faults = {
@@ -66,6 +80,13 @@ export const noFaults: Faults = {
   redeploy: 0,
   brokenFrame: 0,
   slowReadMs: 0,
+  block: 0,
+  round: 0,
+  roundTwice: 0,
+  roundOff: 0,
+  redrive: 0,
+  silence: 0,
+  ttl: 0,
 }
 
 /** One run in twelve has none; of the others each kind is there or not. */
@@ -73,6 +94,7 @@ export function drawFaults(random: Random): Faults {
   if (random.chance(1 / 12)) return noFaults
   const sometimes = (most: number, share = 0.7): number => (random.chance(share) ? most * random.next() : 0)
   return {
+    ...noFaults,
     any: true,
     crash: sometimes(0.02),
     zombie: sometimes(0.01),
@@ -92,5 +114,27 @@ export function drawFaults(random: Random): Faults {
     redeploy: sometimes(0.001, 0.4),
     brokenFrame: sometimes(0.001, 0.3),
     slowReadMs: sometimes(20_000, 0.4),
+  }
+}
+
+/** In one run with time in six no attempt is broken off and no two run at once. */
+const calm = { crash: 0, zombie: 0, failOver: 0, redelivery: 0, lostAnswer: 0, throttle: 0, clockJump: 0 }
+
+/** What runs with time have beside. The announcer's rounds are no fault: there are some in every run. */
+export function drawTimedFaults(random: Random, drawn: Faults): Faults {
+  const round = random.pick([0.004, 0.01, 0.02])
+  if (!drawn.any) return { ...drawn, round }
+  const sometimes = (most: number, share: number): number => (random.chance(share) ? most * random.next() : 0)
+  const isCalm = random.chance(1 / 6)
+  return {
+    ...drawn,
+    round,
+    block: sometimes(0.003, 0.5),
+    roundTwice: sometimes(0.5, 0.5),
+    roundOff: sometimes(0.5, 0.5),
+    redrive: sometimes(0.01, 0.4),
+    ttl: sometimes(1, 0.5),
+    silence: isCalm ? 0 : sometimes(0.002, 0.3),
+    ...(isCalm ? calm : {}),
   }
 }

@@ -6,34 +6,36 @@
  */
 import type { StateValue } from '../../state/state-store.ts'
 import type { Evidence } from './evidence.ts'
+import type { Referee } from './findings.ts'
 import type { LoggedRecord } from './oracle.ts'
-import { drainLimitMs } from './simulation.ts'
+import type { Simulation } from './simulation.ts'
 import { contentOf } from './sinks.ts'
 import { itemSlots, names, userSlots } from './workload.ts'
-
-/** A promise that a run broke. */
-export interface Finding {
-  readonly referee: string
-  readonly message: string
-}
-
-type Referee = (evidence: Evidence) => AsyncIterable<string> | Iterable<string>
 
 const never = new AbortController().signal
 
 /** P7: once nothing fails any more, everything comes to its end within 30 virtual minutes. */
-function* drains({ run }: Evidence): Iterable<string> {
+export function* drains({ run }: { readonly run: Simulation }): Iterable<string> {
   if (run.drainedAfterMs !== undefined) return
-  yield `after ${drainLimitMs / 60_000} minutes without faults these are not done: ${run.leftOver.join(', ')}`
+  yield `after ${run.drainLimitMs / 60_000} minutes without faults these are not done: ${run.leftOver.join(', ')}`
 }
 
 /** Runners reject and return only with errors that say what becomes of the records; an invariant of ours never breaks. */
-function* noSurprises({ run }: Evidence): Iterable<string> {
+export function* noSurprises({ run }: { readonly run: Simulation }): Iterable<string> {
   yield* run.surprises
 }
 
 /** P1: each record of the source is applied, or a dead letter with its original bytes; each of its lines once. */
-function* nothingLost({ run, lines, source, deadLetters, killed, sentAt, applied }: Evidence): Iterable<string> {
+function* nothingLost({
+  run,
+  entries,
+  lines,
+  source,
+  deadLetters,
+  killed,
+  sentAt,
+  applied,
+}: Evidence): Iterable<string> {
   const dead = new Set(deadLetters.map(({ letter }) => letter.payload))
   for (const payload of source.dead) {
     if (!dead.has(payload)) yield `no dead letter has the record ${Buffer.from(payload, 'base64')}`
@@ -45,11 +47,11 @@ function* nothingLost({ run, lines, source, deadLetters, killed, sentAt, applied
   const seen = new Set(applied.filter(({ sink }) => sink === 'seen-orders').map(({ key }) => key))
   const arrived = new Map<string, number>()
   for (const { origin, value } of lines.records) {
-    const order = run.source[sentAt.get(`${origin.partition}/${origin.position}`) ?? -1]?.order
+    const order = entries[sentAt.get(`${origin.partition}/${origin.position}`) ?? -1]?.order
     const name = `${order?.order} ${value.line}`
     arrived.set(name, (arrived.get(name) ?? 0) + 1)
   }
-  for (const [index, { order }] of run.source.entries()) {
+  for (const [index, { order }] of entries.entries()) {
     if (order === undefined || order.fails !== 'never' || killedOrders.has(index)) continue
     if (!seen.has(order.order)) yield `${order.order} did not reach the sink of the first stage`
     for (const { line } of order.lines) {
@@ -175,7 +177,7 @@ function counted(names: readonly string[]): ReadonlyMap<string, number> {
 }
 
 /** P4: records of one key come in the order of each upstream, parents before children; what was overtaken was not our doing. */
-function* orderPerKey({ run, lines, sold, sentAt, applied }: Evidence): Iterable<string> {
+function* orderPerKey({ run, entries, lines, sold, sentAt, applied }: Evidence): Iterable<string> {
   const all: readonly LoggedRecord<unknown>[] = [...lines.records, ...sold.records]
   const overtaken = all.filter(({ isOvertaken }) => isOvertaken)
   if (overtaken.length > run.streams.inversions * 100) {
@@ -185,7 +187,7 @@ function* orderPerKey({ run, lines, sold, sentAt, applied }: Evidence): Iterable
   for (const { key, origin, isOvertaken } of lines.records) {
     if (isOvertaken) continue
     const index = sentAt.get(`${origin.partition}/${origin.position}`) ?? -1
-    const name = `${key} of ${run.source[index]?.account}`
+    const name = `${key} of ${entries[index]?.account}`
     const before = last.get(name) ?? -1
     if (before > index) yield `for ${name} record ${index} comes behind record ${before}`
     last.set(name, Math.max(before, index))
@@ -260,7 +262,7 @@ function* unitsWithinBudget({ run }: Evidence): Iterable<string> {
 }
 
 /** By their stable names. */
-export const referees: { readonly [name: string]: Referee } = {
+export const referees: { readonly [name: string]: Referee<Evidence> } = {
   drains,
   'no-surprises': noSurprises,
   'nothing-lost': nothingLost,
@@ -272,35 +274,4 @@ export const referees: { readonly [name: string]: Referee } = {
   'nothing-restored': nothingRestored,
   'bounded-items-and-progress': bounded,
   'units-within-budget': unitsWithinBudget,
-}
-
-/** How many findings of one referee are kept. */
-const mostFindings = 5
-
-/**
- * A record that crashes meet again and again while it comes alone is taken for what ended the process, and becomes a dead letter
- * although some attempt may have published it. Crashes at random points do that to innocent records now and then; which of its
- * outputs were applied depends on the schedule, so these referees have nothing to compare with.
- */
-const needNoInnocentKilled = [
-  'one-identity-one-content',
-  'state-equals-oracle',
-  'applied-once',
-  'order-per-key',
-  'independent-of-cuts',
-]
-
-/** What the referees say of a run. Where a run did not drain, the other referees have nothing to look at yet. */
-export async function judge(evidence: Evidence): Promise<readonly Finding[]> {
-  const findings: Finding[] = []
-  for (const [referee, look] of Object.entries(referees)) {
-    if (evidence.killed.size > 0 && needNoInnocentKilled.includes(referee)) continue
-    let count = 0
-    for await (const message of look(evidence)) {
-      findings.push({ referee, message })
-      if (++count === mostFindings) break
-    }
-    if (referee === 'drains' && count > 0) break
-  }
-  return findings
 }

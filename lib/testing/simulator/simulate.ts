@@ -1,7 +1,6 @@
 /** Plays a seed and judges it. */
 import type { Canary } from './canaries.ts'
-import { evidenceOf } from './evidence.ts'
-import { type Finding, judge } from './referees.ts'
+import type { Finding } from './findings.ts'
 import { Simulation, type SimulationOptions } from './simulation.ts'
 import type { TraceEvent } from './trace.ts'
 
@@ -31,8 +30,7 @@ const lastEvents = 400
 export async function simulate(options: SimulationOptions): Promise<Report> {
   const run = new Simulation(options)
   await run.play()
-  const evidence = evidenceOf(run)
-  const findings = await judge(evidence)
+  const { findings, met: more } = await run.application.judge(run)
   const { met, streams, scheduler, source, trace } = run
   return {
     seed: options.seed,
@@ -40,7 +38,7 @@ export async function simulate(options: SimulationOptions): Promise<Report> {
     steps: scheduler.steps,
     virtualMs: scheduler.elapsedMs,
     records: source.length,
-    met: new Map([...met, ['inversion', streams.inversions], ['innocent killed', evidence.killed.size]]),
+    met: new Map([...met, ['inversion', streams.inversions], ...more]),
     trace: trace.last(options.traces ? Number.POSITIVE_INFINITY : lastEvents),
   }
 }

@@ -10,19 +10,27 @@
  * 1. A run depends on its seed and on the code alone. Runs whose seeds agree divided by four have the same source.
  * 2. The first part of a run has faults; after it nothing fails any more, and everything must come to an end.
  * 3. The referees look at what is left: streams, tables, deliveries, dead letters.
+ * 4. Even seeds play the application that keeps every kind of state, odd ones that with windows, timers and the announcer.
  */
 import { describeError, isRetryable } from '../../core/errors.ts'
+import { slotOf } from '../../core/slot.ts'
 import { type Checkpoint, EventSourceMapping } from '../../emulator/event-source-mapping/index.ts'
+import type { DeadLetter } from '../../runtime/dead-letter.ts'
+import { encodeRedriveFrame } from '../../runtime/frames/frame-format.ts'
+import { ownPosition } from '../../runtime/frames/position.ts'
+import { Announcers } from './announcers.ts'
+import type { Application, SourceItem } from './application.ts'
 import type { Canary } from './canaries.ts'
 import { type BatchEvent, type Environment, Environments } from './environments.ts'
-import { drawFaults, type Faults, noFaults } from './faults.ts'
+import { drawFaults, drawTimedFaults, type Faults, noFaults } from './faults.ts'
+import { keyedApplication } from './keyed-application.ts'
 import { Random } from './random.ts'
 import { newOwner, type Owner, Scheduler } from './scheduler.ts'
 import type { Delivery } from './sinks.ts'
-import { Stages, type StoreFactory } from './stages.ts'
+import { Stages, type StoreFactory, ttlAfterMs } from './stages.ts'
 import { type ShardLog, type StreamState, Streams } from './streams.ts'
+import { timedApplication } from './timed-application.ts'
 import { Trace } from './trace.ts'
-import { itemSlots, names, type SourceEntry, sourceRecords, userSlots } from './workload.ts'
 
 export interface SimulationOptions {
   readonly seed: number
@@ -39,7 +47,6 @@ export interface SimulationOptions {
 /** What a shard of a source holds of each sent record. */
 export interface SentRecord {
   readonly index: number
-  readonly entry: SourceEntry
   readonly shard: string
   readonly sequenceNumber: string
 }
@@ -49,7 +56,7 @@ const startMs = Date.UTC(2026, 0, 1)
 const mostFaultSteps = 20_000
 const mostSteps = 300_000
 /** How long everything may take to come to its end once faults have stopped. */
-export const drainLimitMs = 30 * 60_000
+const drainLimitMs = 30 * 60_000
 
 interface Mapped {
   readonly mapping: EventSourceMapping
@@ -67,7 +74,10 @@ export class Simulation {
   readonly stages: Stages
   readonly deliveries: Delivery[] = []
   readonly sent: SentRecord[] = []
-  readonly source: readonly SourceEntry[]
+  readonly application: Application
+  readonly source: readonly SourceItem[]
+  /** Undefined in runs without time. */
+  readonly announcers: Announcers | undefined
   readonly hasThirdStage: boolean
   /** How often something happened: what a run met. */
   readonly met = new Map<string, number>()
@@ -82,37 +92,48 @@ export class Simulation {
   readonly #mapped: Mapped[] = []
   #faults: Faults
   readonly #arrival: number
+  /** What only runs with time draw. */
+  readonly #timeRandom: Random
+  #faultsEndedMs: number | undefined
 
   constructor(options: SimulationOptions) {
     const { seed, canary } = options
     this.seed = seed
     const random = new Random(seed)
     this.#random = random
-    this.drawn = { ...drawFaults(random), ...canary?.faults }
+    this.#timeRandom = random.fork('time')
+    const hasTime = canary ? canary.hasTime === true : seed % 2 === 1
+    const faultsDrawn = drawFaults(random)
+    this.drawn = {
+      ...(hasTime ? drawTimedFaults(this.#timeRandom, faultsDrawn) : faultsDrawn),
+      ...canary?.faults,
+    }
     this.#faults = this.drawn
     this.trace = new Trace(options.traces === true)
     const { trace } = this
     this.scheduler = new Scheduler({ random: random.fork('schedule'), trace, startMs, settle: options.settle })
-    this.source = sourceRecords(new Random(`source ${Math.floor(seed / 4)}`), startMs)
     this.#arrival = random.pick([0.02, 0.05, 0.2])
     const faults = () => this.#faults
     this.streams = new Streams({ scheduler: this.scheduler, random: random.fork('streams'), faults })
     this.hasThirdStage = canary?.needsThirdStage || random.chance(0.35)
-    this.streams.create(names.source, random.integer(1, 3), 0)
-    this.streams.create(names.keyed, random.integer(1, 2), userSlots)
-    if (this.hasThirdStage) this.streams.create(names.second, random.integer(1, 2), itemSlots)
+    const make = hasTime ? timedApplication : keyedApplication
+    this.application = make(Math.floor(seed / 4), startMs, this.hasThirdStage)
+    this.source = this.application.records
+    this.streams.create(this.application.source, random.integer(1, 3), 0)
+    for (const { name, slots } of this.application.keyedStages) this.streams.create(name, random.integer(1, 2), slots)
     this.stages = new Stages({
       scheduler: this.scheduler,
       streams: this.streams,
       random: random.fork('stages'),
       faults,
       deliveries: this.deliveries,
-      hasThirdStage: this.hasThirdStage,
+      application: this.application,
       canary,
       // What runs without faults must cost is only known of DynamoDB.
       dynamoStore: this.drawn.any && random.chance(0.85) && !canary?.needsDynamo ? undefined : options.dynamoStore,
       kill: () => this.#killCurrent(),
       onMetric: (name, value) => this.#count(name, value),
+      ttlTakes: (stage) => this.#ttlTakes(stage),
     })
     this.#environments = new Environments({
       scheduler: this.scheduler,
@@ -124,6 +145,47 @@ export class Simulation {
     })
     this.scheduler.interfere = (owner, phase, label) => this.#interfere(owner, phase, label)
     for (const { name } of this.streams.all) this.#map(name)
+    this.announcers = hasTime ? this.#newAnnouncers() : undefined
+  }
+
+  #newAnnouncers(): Announcers {
+    return new Announcers({
+      scheduler: this.scheduler,
+      planned: this.stages.planned,
+      source: this.streams.stream(this.application.source),
+      portsOf: (owner, heedSilence) => this.stages.announcerPorts(owner, heedSilence),
+      hasEarlyIdle: this.#timeRandom.chance(0.4),
+      isAllSent: () => this.sent.length === this.source.length,
+      onSurprise: (message) => this.surprises.push(message),
+      onCount: (name) => this.#count(name),
+      announce: this.stages.canary?.announce,
+    })
+  }
+
+  /** No attempt is broken off, none is answered in vain, and no two run at once. */
+  get isCalm(): boolean {
+    const { crash, zombie, failOver, redelivery, lostAnswer, throttle, clockJump, silence } = this.drawn
+    return crash + zombie + failOver + redelivery + lostAnswer + throttle + clockJump + silence === 0
+  }
+
+  /** Event time may have to catch up: the last record of a partition may be as far behind the last of another. */
+  get drainLimitMs(): number {
+    return this.application.hasTime ? drainLimitMs + this.application.spanMs : drainLimitMs
+  }
+
+  /** TTL takes nothing while a batch waits that is older: its input would not be retained so long. */
+  #ttlTakes(stage: string): boolean {
+    if (!this.#timeRandom.chance(this.drawn.ttl)) return false
+    const mapped = this.#mapped.find((one) => one.stage === stage)
+    const oldestMs = this.scheduler.nowMs() - ttlAfterMs + 5 * 60_000
+    const shards = [...(mapped?.stream.shards.values() ?? [])]
+    const isWaiting = ({ records, id }: ShardLog) =>
+      records.some(
+        ({ arrivalMs, sequenceNumber }) => arrivalMs < oldestMs && !this.#isBehind({ id }, sequenceNumber, stage),
+      )
+    if (shards.some(isWaiting)) return false
+    this.#count('taken by TTL')
+    return true
   }
 
   #count(name: string, value = 1): void {
@@ -134,7 +196,7 @@ export class Simulation {
     const { message, code = '' } = describeError(error)
     this.#count(`answer: ${code || 'step failed'}`)
     // What a step throws is what the workload throws; whatever else comes must say that it may succeed later.
-    const isExpected = isRetryable(error) || /^this (line|order) /.test(message)
+    const isExpected = isRetryable(error) || /^this (line|order|hit|visit) /.test(message)
     if (!isExpected) this.surprises.push(`${owner.name}: ${message}`)
   }
 
@@ -185,22 +247,21 @@ export class Simulation {
 
   async #play(): Promise<void> {
     for (const { mapping } of this.#mapped) await mapping.start()
-    let faultsEndedMs: number | undefined
     const faultSteps = Math.min(mostFaultSteps, this.#random.integer(300, 1_200) + this.source.length * 4)
     for (;;) {
-      if (faultsEndedMs === undefined) {
+      if (this.#faultsEndedMs === undefined) {
         const isOver = this.sent.length === this.source.length && this.scheduler.steps >= faultSteps
-        if (isOver) faultsEndedMs = this.#endFaults()
+        if (isOver) this.#faultsEndedMs = this.#endFaults()
         else this.#disturb()
         this.#arrive()
       } else if (this.scheduler.steps % 16 === 0) {
-        const afterMs = this.scheduler.nowMs() - faultsEndedMs
-        this.leftOver = this.#unfinished()
+        const afterMs = this.scheduler.nowMs() - this.#faultsEndedMs
+        this.leftOver = await this.#unfinished()
         if (this.leftOver.length === 0) {
           this.drainedAfterMs = afterMs
           return
         }
-        if (afterMs > drainLimitMs || this.scheduler.steps > mostSteps) return
+        if (afterMs > this.drainLimitMs || this.scheduler.steps > mostSteps) return
       }
       await this.scheduler.step()
     }
@@ -212,6 +273,7 @@ export class Simulation {
     for (const stream of this.streams.all) stream.refusesUntilMs = 0
     this.stages.refusesUntilMs = 0
     this.scheduler.note('world', () => 'faults stop')
+    this.announcers?.beginEachMinute(newOwner('rule'))
     return this.scheduler.nowMs()
   }
 
@@ -219,25 +281,30 @@ export class Simulation {
     if (this.sent.length === this.source.length || !this.#random.chance(this.#arrival)) return
     for (let burst = this.#random.integer(1, 6); burst > 0 && this.sent.length < this.source.length; burst--) {
       const index = this.sent.length
-      const entry = this.source[index] as SourceEntry
-      const { shard, record } = this.streams.put(names.source, entry.account, entry.bytes)
-      this.sent.push({ index, entry, shard, sequenceNumber: record.sequenceNumber })
+      const { account, bytes } = this.source[index] as SourceItem
+      const { shard, record } = this.streams.put(this.application.source, account, bytes)
+      this.sent.push({ index, shard, sequenceNumber: record.sequenceNumber })
     }
   }
 
   /** Shards that are not done, and environments that are busy. */
-  #unfinished(): readonly string[] {
+  async #unfinished(): Promise<readonly string[]> {
     const left = this.#mapped.flatMap(({ stage, stream, checkpoints }) =>
       [...stream.shards.values()]
         .filter((shard) => !isDone(shard, checkpoints.get(shard.id)))
         .map(({ id }) => `${stage}/${id}`),
     )
-    return [...left, ...this.#environments.busy.map(({ owner }) => owner.name)]
+    const busy = this.#environments.busy.map(({ owner }) => owner.name)
+    return left.length + busy.length > 0 ? [...left, ...busy] : this.application.waiting(this)
   }
 
   #interfere(owner: Owner, phase: 'before' | 'after', label: string): void {
     if (!this.#random.chance(this.#faults.crash)) return
     const environment = this.#environments.of(owner)
+    if (this.announcers?.has(owner)) {
+      this.#count('crash of the announcer')
+      this.announcers.kill(owner, `${phase} ${label}`)
+    }
     if (environment === undefined) return
     this.#count('crash')
     this.#environments.kill(environment, `${phase} ${label}`)
@@ -255,6 +322,7 @@ export class Simulation {
   #disturb(): void {
     const random = this.#random
     const faults = this.#faults
+    this.#disturbTime()
     if (!faults.any) return
     if (random.chance(faults.zombie)) this.#makeZombie()
     if (random.chance(faults.failOver)) this.#failOver()
@@ -274,6 +342,62 @@ export class Simulation {
       this.scheduler.note('world', () => 'another version is deployed')
     }
     if (random.chance(faults.brokenFrame)) this.#breakFrame()
+  }
+
+  /** What may happen at any step of a run with time. */
+  #disturbTime(): void {
+    if (this.announcers === undefined) return
+    const random = this.#timeRandom
+    const { round, roundTwice, roundOff, block, redrive, silence } = this.#faults
+    if (random.chance(round)) {
+      for (let rounds = random.chance(roundTwice) ? 2 : 1; rounds > 0; rounds--) {
+        this.announcers.begin(random.chance(roundOff) ? random.integer(-120_000, 120_000) : 0)
+      }
+    }
+    if (random.chance(block)) {
+      const stream = random.pick(this.streams.all)
+      const shard = random.pick([...stream.shards.values()])
+      shard.blockedUntilMs = this.scheduler.nowMs() + random.integer(1_000, 30_000)
+      this.#count('block')
+      this.scheduler.note('world', () => `nobody reads ${stream.name}/${shard.id} for a while`)
+    }
+    if (random.chance(redrive)) this.#redrive()
+    if (random.chance(silence)) {
+      this.#count('silence')
+      this.scheduler.jump(ttlAfterMs + random.integer(0, 30 * 60_000))
+      this.scheduler.note('world', () => 'a long silence')
+    }
+  }
+
+  /** A record that failed in a keyed stage is mended and sent again. */
+  #redrive(): void {
+    const random = this.#timeRandom
+    const letters = this.deliveries
+      .filter(({ sink }) => sink === 'dead-letters')
+      .map(({ content }) => JSON.parse(content) as DeadLetter)
+      .filter(({ keyed, reason }) => keyed !== undefined && reason.phase === 'step')
+    if (letters.length === 0) return
+    const { id, stage, source, partition, position, subPosition, arrivalTimeMs, payload, key, keyed } =
+      random.pick(letters)
+    if (keyed === undefined) return
+    const stream = this.streams.stream(stage)
+    const value = JSON.parse(Buffer.from(payload ?? '', 'base64').toString())
+    const text = Buffer.from(key ?? '', 'base64').toString()
+    const slot = slotOf(text, stream.slots)
+    const record = {
+      position: ownPosition(0, 0),
+      side: keyed.side,
+      key: text,
+      ownMarkMs: keyed.ownMarkMs ?? Number.NEGATIVE_INFINITY,
+      eventTimeMs: keyed.eventTimeMs,
+      value: Buffer.from(JSON.stringify({ ...value, fails: 'never' })),
+      origin: { source, partition, position, subPosition, arrivalTimeMs },
+      redrive: id,
+    }
+    this.#count('redrive')
+    this.scheduler.note('world', () => `redrives ${id}`)
+    const frame = encodeRedriveFrame({ kind: 'redrive', slot, schemaVersion: 1, records: [record] })
+    for (let times = random.chance(0.3) ? 2 : 1; times > 0; times--) this.streams.putFrame(stream, frame)
   }
 
   #makeZombie(): void {
@@ -303,7 +427,7 @@ export class Simulation {
   }
 
   /** Whether a record is done as far as the checkpoint of its shard says. */
-  #isBehind(shard: ShardLog, sequenceNumber: string, stage: string): boolean {
+  #isBehind(shard: Pick<ShardLog, 'id'>, sequenceNumber: string, stage: string): boolean {
     const position = this.#mapped.find((mapped) => mapped.stage === stage)?.checkpoints.get(shard.id)?.position
     return position?.at === 'after' && BigInt(position.sequenceNumber) >= BigInt(sequenceNumber)
   }

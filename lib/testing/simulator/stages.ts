@@ -8,14 +8,17 @@ import { days } from '../../core/duration.ts'
 import { createDynamoModel, type DynamoModel } from '../../emulator/dynamodb/index.ts'
 import type { SourceRecord as MappedRecord } from '../../emulator/event-source-mapping/index.ts'
 import { type Plan, plan, stageNamed, stateOf, tableNameOf } from '../../plan/plan.ts'
-import { decodeFrame } from '../../runtime/frames/frame-format.ts'
+import type { AnnouncerPorts } from '../../runtime/announcer/knowledge.ts'
 import { type FramePublisher, framePublisher } from '../../runtime/frames/publisher.ts'
 import type { Logger, MetricName, Ports, RunnerClock } from '../../runtime/ports.ts'
+import type { PartitionLineage } from '../../runtime/progress/lineage.ts'
 import { createRunner, type Runner, type RunnerOptions } from '../../runtime/runner.ts'
 import type { Sink } from '../../runtime/sink.ts'
 import { MemoryStateStore } from '../../state/memory-store.ts'
 import type { StateStore } from '../../state/state-store.ts'
+import type { Application, Touched } from './application.ts'
 import type { Canary } from './canaries.ts'
+import { DueWatch } from './due-watch.ts'
 import type { Faults } from './faults.ts'
 import type { Random } from './random.ts'
 import type { Owner, Scheduler } from './scheduler.ts'
@@ -23,7 +26,6 @@ import { type Delivery, recordingSink } from './sinks.ts'
 import { ScheduledStore } from './state-port.ts'
 import { passesByItself, type Streams } from './streams.ts'
 import { type Largest, type Usage, WatchedStore } from './watched-store.ts'
-import { isRejected, type Line, names, simulatedTopology } from './workload.ts'
 
 /** What the production store is made of. */
 export interface DynamoParts {
@@ -44,20 +46,18 @@ export interface StagesOptions {
   readonly random: Random
   readonly faults: () => Faults
   readonly deliveries: Delivery[]
-  readonly hasThirdStage: boolean
+  readonly application: Application
   readonly canary: Canary | undefined
   readonly dynamoStore: StoreFactory | undefined
   /** Ends the environment whose step is running. */
   readonly kill: () => void
   readonly onMetric: (name: MetricName, value: number) => void
+  /** Whether TTL may take items from the table of a stage now. */
+  readonly ttlTakes: (stage: string) => boolean
 }
 
-/** The keys and entries that the records of a frame read and write. */
-interface Touched {
-  readonly keys: readonly string[]
-  readonly entries: readonly string[]
-  readonly audits: number
-}
+/** How long after its last write TTL may take what is empty. */
+export const ttlAfterMs = 30 * 60_000
 
 const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
@@ -85,9 +85,9 @@ export class Stages {
   constructor(options: StagesOptions) {
     this.#options = options
     this.canary = options.canary
-    const { hasThirdStage, random, faults } = options
-    const planOf = (keepsVisits: boolean) => plan(simulatedTopology({ hasThirdStage, keepsVisits, kill: options.kill }))
-    this.#plans = [planOf(false), planOf(true)]
+    const { application, random, faults } = options
+    const planOf = (version: 0 | 1) => plan(application.topologyOf(version, options.kill))
+    this.#plans = [planOf(0), planOf(1)]
     const isPlain = !faults().any
     this.#checksPurity = random.chance(0.3)
     this.runnerOptions = {
@@ -98,15 +98,31 @@ export class Stages {
       ...options.canary?.runnerOptions,
     }
     this.dynamo = options.dynamoStore && createDynamoModel({ clock: { nowMs: () => options.scheduler.nowMs() } })
-    const keyed = hasThirdStage ? [names.keyed, names.second] : [names.keyed]
-    for (const stage of keyed) this.#tables.set(stage, this.#table(stage))
+    for (const { name } of application.keyedStages) this.#tables.set(name, this.#table(name))
+  }
+
+  get planned(): Plan {
+    return this.#plans[0]
+  }
+
+  /** What was found wrong with due entries while the run went on. */
+  get dueFindings(): readonly string[] {
+    return [...this.#tables.values()].flatMap((table) => (table instanceof DueWatch ? table.findings : []))
   }
 
   #table(stage: string): StateStore {
-    const { scheduler, dynamoStore } = this.#options
+    const { scheduler, dynamoStore, application, ttlTakes } = this.#options
     const clock = { nowMs: () => scheduler.nowMs() }
-    if (this.dynamo === undefined || dynamoStore === undefined) return new MemoryStateStore({ stage, clock })
-    this.dynamo.call('CreateTable', { TableName: tableNameOf(names.topology, stage), ...stateTable })
+    if (this.dynamo === undefined || dynamoStore === undefined) {
+      if (!application.hasTime) return new MemoryStateStore({ stage, clock })
+      // What is empty may be gone half an hour after its last write, not after days: longer than any attempt lives here.
+      const ahead = { nowMs: () => scheduler.nowMs() + days(8).ms - ttlAfterMs }
+      return new DueWatch(new MemoryStateStore({ stage, clock: ahead, ttlTakes: () => ttlTakes(stage) }))
+    }
+    this.dynamo.call('CreateTable', {
+      TableName: tableNameOf(this.#options.application.topology, stage),
+      ...stateTable,
+    })
     return dynamoStore({
       ...this.#dynamoParts(stage, this.dynamo),
       clock: { ...clock, timer: () => () => undefined, sleep: async () => undefined },
@@ -116,13 +132,21 @@ export class Stages {
 
   #dynamoParts(stage: string, model: DynamoModel) {
     const { random } = this.#options
-    return { model, tableName: tableNameOf(names.topology, stage), stage, random: () => random.next() }
+    return {
+      model,
+      tableName: tableNameOf(this.#options.application.topology, stage),
+      stage,
+      random: () => random.next(),
+    }
   }
 
   /** Notes what the tables have cost: before the referees, who read them too. */
   countUnits(): void {
     for (const stage of this.#tables.keys()) {
-      const used = this.dynamo?.consumedUnits(tableNameOf(names.topology, stage)) ?? { read: 0, write: 0 }
+      const used = this.dynamo?.consumedUnits(tableNameOf(this.#options.application.topology, stage)) ?? {
+        read: 0,
+        write: 0,
+      }
       this.units = { read: this.units.read + used.read, write: this.units.write + used.write }
     }
   }
@@ -137,7 +161,8 @@ export class Stages {
     const touched = new Set<string>()
     const touchedEntries = new Set<string>()
     let audits = 0
-    for (const record of stage === names.source ? [] : records) {
+    const isKeyed = this.#tables.has(stage)
+    for (const record of isKeyed ? records : []) {
       const known = this.#touchedBy(stage, record)
       for (const key of known.keys) touched.add(key)
       for (const entry of known.entries) touchedEntries.add(entry)
@@ -167,14 +192,7 @@ export class Stages {
     const name = `${stage}/${sequenceNumber}`
     const known = this.#touched.get(name)
     if (known) return known
-    const records = recordsOf(data)
-    const lines =
-      stage === names.keyed ? records.map(({ value }) => JSON.parse(Buffer.from(value).toString()) as Line) : []
-    const entries = lines.flatMap(({ user, line, item, does }) =>
-      does === 'audit' ? [`${user} once ${line}`] : [`${user} once ${line}`, `${user} ${item}`],
-    )
-    const audits = lines.filter(({ does }) => does === 'audit').length
-    const touched = { keys: records.map(({ key }) => key), entries, audits }
+    const touched = this.#options.application.touchedBy(stage, data)
     this.#touched.set(name, touched)
     return touched
   }
@@ -183,17 +201,18 @@ export class Stages {
   makeRunner(stage: string, owner: Owner, version: number): Runner {
     const planned = this.#plans[version % 2] as Plan
     const ports = this.#ports(planned, owner)
-    const make = () => createRunner(names.topology, stageNamed(planned, stage), ports, this.runnerOptions)
+    const make = () =>
+      createRunner(this.#options.application.topology, stageNamed(planned, stage), ports, this.runnerOptions)
     const runner = make()
     return this.canary?.runner?.(runner) ?? runner
   }
 
   #ports(planned: Plan, owner: Owner): Ports {
-    const { scheduler, streams, random, faults, deliveries, onMetric } = this.#options
+    const { scheduler, streams, random, faults, deliveries, onMetric, application } = this.#options
     const { canary } = this
     const clock = scheduler.clockOf(owner)
     const sinkOf = (name: string): Sink => {
-      const rejects = (cents: number) => isRejected(name, cents)
+      const rejects = (cents: number) => application.rejects(name, cents)
       const sink = recordingSink(name, { owner, scheduler, random, faults, deliveries, rejects }) as Sink
       return canary?.sink?.(sink, { owner, clock }) ?? sink
     }
@@ -226,6 +245,25 @@ export class Stages {
     }
   }
 
+  /** What a round of the announcer runs on. */
+  announcerPorts(owner: Owner, heedSilence: (lineage: PartitionLineage) => PartitionLineage): AnnouncerPorts {
+    const { application, streams } = this.#options
+    const ports = this.#ports(this.planned, owner)
+    const { canary } = this
+    return {
+      ...ports,
+      lineage: (stage) => {
+        const lineage = streams.lineage(owner, stage)
+        // What a canary says of silence is not what is heeded.
+        const heeding = application.keyedStages.some(({ name }) => name === stage) ? lineage : heedSilence(lineage)
+        return canary?.announcerLineage?.(heeding, stage) ?? heeding
+      },
+      ...(canary?.announcerFrames && {
+        frames: (stage: string) => canary.announcerFrames?.(ports.frames?.(stage) as FramePublisher, stage),
+      }),
+    }
+  }
+
   #store(stage: string | undefined, owner: Owner, clock: RunnerClock): StateStore | undefined {
     const inner = stage === undefined ? undefined : this.#tables.get(stage)
     if (stage === undefined || inner === undefined) return undefined
@@ -253,15 +291,6 @@ export class Stages {
 }
 
 const named = (name: string, message: string): Error => Object.assign(new Error(message), { name })
-
-function recordsOf(data: Uint8Array) {
-  try {
-    const frame = decodeFrame(data)
-    return 'records' in frame ? frame.records : []
-  } catch {
-    return []
-  }
-}
 
 /** How every state table is made. */
 const stateTable = {

@@ -39,6 +39,8 @@ export interface ShardLog {
   readonly slots: ReadonlySet<number>
   isClosed: boolean
   readonly records: LogRecord[]
+  /** Until then nobody reads it. */
+  blockedUntilMs: number
   /** A frame that was acknowledged and has not landed yet. */
   inTheAir: { readonly frame: EncodedFrame; readonly upstream: string } | undefined
   /** Whoever waits for something to read. */
@@ -126,6 +128,7 @@ export class Streams {
           slots,
           isClosed,
           records: [],
+          blockedUntilMs: 0,
           inTheAir: undefined,
           waiting: [],
         })
@@ -214,8 +217,13 @@ export class Streams {
   /** Puts bytes that are no frame into some slot of an internal stream. */
   putBroken(stream: StreamState): void {
     const slot = this.#options.random.integer(0, stream.slots - 1)
-    this.#landHeld(shardOf(stream, slot), stream)
-    this.#append(stream, { slot, bytes: Buffer.from('no frame') })
+    this.putFrame(stream, { slot, bytes: Buffer.from('no frame') })
+  }
+
+  /** Puts a frame into its slot, behind what is in the air. */
+  putFrame(stream: StreamState, frame: EncodedFrame): void {
+    this.#landHeld(shardOf(stream, frame.slot), stream)
+    this.#append(stream, frame)
   }
 
   /** Lets what is in the air land: of a stream, or of all. */
@@ -263,6 +271,8 @@ export class Streams {
         const isAtEnd = index === shard.records.length && !shard.isClosed
         if (isAtEnd && shard.inTheAir !== undefined) await clock.sleep(random.integer(0, 2_000))
         else if (isAtEnd) await new Promise<void>((go) => shard.waiting.push(go))
+        const blockedMs = shard.blockedUntilMs - scheduler.nowMs()
+        if (blockedMs > 0) await clock.sleep(blockedMs)
         await clock.sleep(slownessOf(shard.id) * faults().slowReadMs)
         return scheduler.call(owner, `read ${shard.id}`, () => {
           this.land(stream)

@@ -1,13 +1,23 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
+import { compareAirports } from '../../../bin/flights/airport-report.ts'
 import type { AirportRow } from '../../../bin/flights/airports-json.ts'
+import { type AirportTotals, batchAirports } from '../../../bin/flights/batch-airports.ts'
 import { batchScan } from '../../../bin/flights/batch-scan.ts'
 import { parseCsv } from '../../../bin/flights/csv.ts'
 import type { FlightRow } from '../../../bin/flights/data-set.ts'
 import { inputRecords } from '../../../bin/flights/input.ts'
 import { OutputReader } from '../../../bin/flights/read-outputs.ts'
 import { compare } from '../../../bin/flights/report.ts'
-import { flights, flightsApp, flightsClean, flightsRejected } from '../../../functions/flights/topology.ts'
+import {
+  flights,
+  flightsApp,
+  flightsClean,
+  flightsRejected,
+  hourlyDelays,
+  lateFlights,
+} from '../../../functions/flights/topology.ts'
+import { days } from '../../../lib/index.ts'
 import { TestDriver } from '../../../lib/testing/index.ts'
 
 const airports = parseCsv(
@@ -29,6 +39,13 @@ const row = fc.record({
 
 const bytesOf = (values: readonly unknown[]) => values.map((value) => ({ data: Buffer.from(JSON.stringify(value)) }))
 
+async function airportOf(driver: TestDriver, code: string): Promise<AirportTotals> {
+  const stored = await driver.stateOf('by-origin', code)
+  const named = Object.entries(stored).map(([name, value]) => [name.replace('airport.', ''), value])
+  const { recent, flights: count, delayed = 0, worst } = Object.fromEntries(named)
+  return { recent, flights: count, delayed, worst }
+}
+
 test('the topology and the batch scan agree on any flights and planted records, outcome by outcome', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 60 }), fc.nat(30), async (rows, planted) => {
@@ -46,6 +63,14 @@ test('the topology and the batch scan agree on any flights and planted records, 
       const comparison = compare(reader.outcomes, batchScan(input, file, airports))
       expect(comparison.differences).toEqual([])
       expect(reader.outcomes.total).toBe(rows.length + planted)
+      // WHEN every window has closed
+      await driver.advanceEventTime(days(800))
+      reader.take('hourly-delays', bytesOf(driver.received(hourlyDelays)))
+      reader.take('late-flights', bytesOf(driver.received(lateFlights)))
+      const batch = batchAirports([input.map(({ data }) => data)], airports)
+      const states = new Map<string, AirportTotals>()
+      for (const code of batch.airports.keys()) states.set(code, await airportOf(driver, code))
+      expect(compareAirports(reader.hours, states, batch).differences).toEqual([])
     }),
     { numRuns: 50 },
   )

@@ -84,7 +84,7 @@ test('long lists of differences are cut', () => {
 
 test('figures carry what the batch scan says as their goal', () => {
   const comparison = compare(outcomes(clean('a')), outcomes(clean('a'), rejected('b', 'late')))
-  const list = figures(comparison, 3, { records: 100, ms: 2_000 })
+  const list = figures([comparison], 3, { records: 100, ms: 2_000 })
   expect(list).toContainEqual({ name: 'rejected: late', value: 0, unit: 'records', goal: 1 })
   expect(list).toContainEqual({ name: 'differences', value: 1, unit: 'records', goal: 0 })
   expect(list).toContainEqual({ name: 'throughput of this run', value: 50, unit: 'records/s' })

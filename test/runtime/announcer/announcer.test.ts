@@ -196,6 +196,14 @@ describe('partitions that their stream no longer knows (3, 6)', () => {
     expect(await world.round()).toEqual([])
   })
 
+  test('one that is missing in the list alone is not taken for gone', async () => {
+    const world = await oneOfEach()
+    await world.round()
+    await world.read('by-driver')
+    Object.assign(world.stream('trips').lineage, { list: async () => [] })
+    expect(await world.round()).toEqual([])
+  })
+
   test('one that began between the listing and the look at it is not taken for gone', async () => {
     const world = await oneOfEach({ below: true })
     world.stream('by-city').add('c-0')
@@ -299,6 +307,16 @@ describe('idle marks (4, 5)', () => {
     await world.read('by-driver')
     expect((await world.progress('by-driver', 's-0'))?.watermarkMs).toBe(590)
     expect((await world.round()).filter((line) => line.includes('p-1'))).toEqual([])
+  })
+
+  test('a source is asked once a round, however many partitions the stage has', async () => {
+    const world = await knownAndDue(500)
+    const keyed = world.stream('by-driver')
+    keyed.change('s-0', { isClosed: true })
+    for (const n of [1, 2]) keyed.add(`s-${n}`, { parents: ['s-0'], range: [2 * (n - 1), 2 * n] })
+    world.stream('trips').asked.length = 0
+    expect(await world.round()).toHaveLength(2)
+    expect(world.stream('trips').asked).toEqual(['caught-up p-0'])
   })
 
   test('what arrives while the round runs is not counted as silence', async () => {

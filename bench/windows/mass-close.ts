@@ -1,0 +1,175 @@
+/**
+ * Very many windows end at one hour boundary. Execution environments with little memory close them, one invocation after the
+ * other, each in a process of its own; some are killed in the middle. The tables and the sink are in this process.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { join } from 'node:path'
+import { systemClock } from '../../lib/aws/system-clock.ts'
+import { describeError } from '../../lib/core/errors.ts'
+import { MemoryStateStore } from '../../lib/state/memory-store.ts'
+import { seeded } from '../state/zipf.ts'
+import type { FromWorker, SentFrame, ToWorker } from './mass-close-words.ts'
+import { type Trip, WindowStages } from './stages.ts'
+
+export interface MassCloseOptions {
+  readonly windows: number
+  /** Of each environment, in MiB. */
+  readonly heapMiB: number
+  readonly invocationMs: number
+  /** Environments that are killed in the middle. */
+  readonly kills: number
+}
+
+export interface MassClose {
+  readonly invocations: number
+  readonly killed: number
+  /** Processes that ended by themselves, as when their heap is full. */
+  readonly crashed: number
+  readonly pastDeadline: number
+  readonly largestHeapMiB: number
+  readonly seconds: number
+  readonly missed: number
+  /** Windows with more than one result, what came twice under one identity counted once. */
+  readonly doubled: number
+  /** Results that were published more than once under one identity, as by one that was killed before it committed. */
+  readonly repeated: number
+}
+
+const hourMs = 3_600_000
+const startMs = Date.UTC(2026, 0, 1, 10)
+const { signal } = new AbortController()
+const mostInvocations = 1_000
+
+interface Item {
+  readonly identity: string
+  readonly value: { readonly key: string }
+}
+
+/** What the sink was given. */
+class Results {
+  readonly byIdentity = new Map<string, string>()
+  repeated = 0
+
+  take(items: readonly Item[]): void {
+    for (const { identity, value } of items) {
+      if (this.byIdentity.has(identity)) this.repeated++
+      this.byIdentity.set(identity, value.key)
+    }
+  }
+}
+
+export async function measureMassClose({
+  windows,
+  heapMiB,
+  invocationMs,
+  kills,
+}: MassCloseOptions): Promise<MassClose> {
+  const store = new MemoryStateStore({ stage: 'by-key', clock: systemClock })
+  const frames = await open(store, windows)
+  const results = new Results()
+  const random = seeded(windows)
+  const tally = { invocations: 0, killed: 0, crashed: 0, pastDeadline: 0, heapBytes: 0 }
+  const beginMs = systemClock.nowMs()
+  for (let left = frames.length; left > 0 && tally.invocations < mostInvocations; ) {
+    tally.invocations++
+    const commits = tally.killed < kills ? Math.floor(random() * Math.min(windows, 20_000)) : undefined
+    const word = await invocation({ store, results, frames, heapMiB, invocationMs, killAfterCommits: commits })
+    if (word === 'killed') tally.killed++
+    else if (word === 'crashed') tally.crashed++
+    else {
+      left = word.notDone
+      tally.heapBytes = Math.max(tally.heapBytes, word.heapBytes)
+      if (word.pastDeadlineMs > 0) tally.pastDeadline++
+    }
+    if (tally.crashed > 3) break
+  }
+  const keys = new Set(results.byIdentity.values())
+  return {
+    invocations: tally.invocations,
+    killed: tally.killed,
+    crashed: tally.crashed,
+    pastDeadline: tally.pastDeadline,
+    largestHeapMiB: tally.heapBytes / 2 ** 20,
+    seconds: (systemClock.nowMs() - beginMs) / 1_000,
+    missed: windows - keys.size,
+    doubled: results.byIdentity.size - keys.size,
+    repeated: results.repeated,
+  }
+}
+
+/** Opens a window for each key; the answer is the frame at which all of them end. */
+async function open(store: MemoryStateStore, windows: number): Promise<readonly SentFrame[]> {
+  const stages = new WindowStages('hourly', { store })
+  await stages.run(await stages.announce())
+  const tripOf = (index: number): Trip => ({ key: `key-${index}`, atMs: startMs + (index % hourMs), cents: index })
+  for (let from = 0; from < windows; from += 1_000) {
+    await stages.send(Array.from({ length: Math.min(1_000, windows - from) }, (_, i) => tripOf(from + i)))
+  }
+  const { records } = await stages.announce({ idleMs: () => hourMs })
+  return Array.from({ length: records.length }, (_, i) => {
+    const record = records.at(i)
+    if (record === undefined) throw new Error('the announcer’s frames are not there')
+    return { position: record.position, payload: record.payload as Uint8Array, arrivalTimeMs: record.arrivalTimeMs }
+  })
+}
+
+interface Invocation {
+  readonly store: MemoryStateStore
+  readonly results: Results
+  readonly frames: readonly SentFrame[]
+  readonly heapMiB: number
+  readonly invocationMs: number
+  /** Undefined lets it live. */
+  readonly killAfterCommits: number | undefined
+}
+
+type Ended = Extract<FromWorker, { kind: 'done' }> | 'killed' | 'crashed'
+
+/** One invocation in an environment of its own. */
+async function invocation(options: Invocation): Promise<Ended> {
+  const { frames, heapMiB, invocationMs } = options
+  const worker = fork(join(import.meta.dirname, 'mass-close-worker.ts'), {
+    execArgv: [`--max-old-space-size=${heapMiB}`],
+    serialization: 'advanced',
+  })
+  try {
+    const ended = outcomeOf(worker, options)
+    tell(worker, { kind: 'invoke', frames, invocationMs })
+    return await ended
+  } finally {
+    worker.kill('SIGKILL')
+  }
+}
+
+const tell = (worker: ChildProcess, word: ToWorker): void => {
+  // One that was killed hears nothing any more.
+  if (worker.connected) worker.send(word, () => undefined)
+}
+
+function outcomeOf(worker: ChildProcess, { store, results, killAfterCommits }: Invocation): Promise<Ended> {
+  let [commits, isKilled] = [0, false]
+  const serve = async (method: string, args: readonly unknown[]): Promise<unknown> => {
+    if (method === 'deliver') return results.take(args[0] as readonly Item[])
+    const call = Reflect.get(store, method) as (...given: readonly unknown[]) => Promise<unknown>
+    return call.apply(store, [...args, signal])
+  }
+  return new Promise((resolve) => {
+    worker.on('exit', () => resolve(isKilled ? 'killed' : 'crashed'))
+    worker.on('message', async (word: FromWorker) => {
+      if (word.kind === 'done') return resolve(word)
+      // What it asked for before it was killed, and was not begun, never happens.
+      if (isKilled) return
+      if (word.method === 'commit' && ++commits === killAfterCommits) {
+        isKilled = true
+        worker.kill('SIGKILL')
+        return
+      }
+      const { id } = word
+      try {
+        tell(worker, { kind: 'answer', id, value: await serve(word.method, word.args) })
+      } catch (error) {
+        tell(worker, { kind: 'answer', id, error: describeError(error).message })
+      }
+    })
+  })
+}

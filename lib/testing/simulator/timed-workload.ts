@@ -1,0 +1,284 @@
+/**
+ * The application with time: windows of several kinds, timers, and what is sent to them.
+ *
+ * ```text
+ * visits -> hits of a visit -> by-visitor: finals (and two more kinds of windows) -> results, late
+ *                                          watch: an event-time and a processing-time timer -> (watched)
+ *                              finals -> by-group: totals, windows of windows -> (totals)
+ * ```
+ */
+import { milliseconds } from '../../core/duration.ts'
+import { TerminalError } from '../../core/errors.ts'
+import { type Format, json } from '../../core/format.ts'
+import { count } from '../../operators/aggregators/count.ts'
+import { sum } from '../../operators/aggregators/sum.ts'
+import { eventTimer, processingTimer } from '../../operators/keyed/timers.ts'
+import { mapState, valueState } from '../../state/states.ts'
+import { epochMs } from '../../time/event-time.ts'
+import { hopping, tumbling } from '../../time/windows/hopping.ts'
+import { session } from '../../time/windows/session.ts'
+import type { KeyedStream, Stream } from '../../topology/stream.ts'
+import { Topology } from '../../topology/topology.ts'
+import type { SourceItem } from './application.ts'
+import type { Random } from './random.ts'
+
+export interface Hit {
+  readonly hit: string
+  readonly user: string
+  readonly cents: number
+  /** What it does to the timers of its user. */
+  readonly does: 'watch' | 'clear' | 'poll soon' | 'poll later'
+  readonly fails: 'never' | 'always' | 'for good' | 'kills'
+}
+
+export interface Visit {
+  readonly visit: string
+  readonly atMs: number
+  readonly fails: 'never' | 'always'
+  readonly hits: readonly Hit[]
+}
+
+/** What a window amounted to. */
+export interface WindowOutput {
+  readonly user: string
+  readonly startMs: number
+  readonly endMs: number
+  readonly revision: number
+  readonly isFinal: boolean
+  readonly isRetracted: boolean
+  readonly count: number
+  readonly cents: number
+}
+
+/** What a kind of windows is, for the topology and for the oracle. */
+export interface WindowSpec {
+  readonly name: string
+  /** Undefined for sessions. */
+  readonly everyMs: number | undefined
+  /** Of a session, the gap. */
+  readonly sizeMs: number
+  readonly graceMs: number
+  readonly emit: 'on-close' | 'final' | 'on-update'
+}
+
+export const timedNames = {
+  topology: 'simulated-time',
+  source: 'visits',
+  keyed: 'by-visitor',
+  second: 'by-group',
+  disorderMs: 15_000,
+  /** A user is idle so long after the last hit, in event time. */
+  idleMs: 90_000,
+  pollSoonMs: 500,
+  pollLaterMs: 40_000,
+} as const
+
+export const visitorSlots = 8
+export const groupSlots = 4
+
+/** Its results go on to the second keyed stage, so it is always there. */
+export const finals: WindowSpec = { name: 'finals', everyMs: 60_000, sizeMs: 60_000, graceMs: 20_000, emit: 'final' }
+
+/** Of these each run has two. */
+export const otherWindows: readonly WindowSpec[] = [
+  { name: 'closing', everyMs: 60_000, sizeMs: 60_000, graceMs: 20_000, emit: 'on-close' },
+  { name: 'strict', everyMs: 60_000, sizeMs: 60_000, graceMs: 0, emit: 'on-close' },
+  { name: 'updates', everyMs: 60_000, sizeMs: 60_000, graceMs: 20_000, emit: 'on-update' },
+  { name: 'hops', everyMs: 30_000, sizeMs: 120_000, graceMs: 10_000, emit: 'on-close' },
+  { name: 'hop-finals', everyMs: 40_000, sizeMs: 90_000, graceMs: 20_000, emit: 'final' },
+  { name: 'sessions', everyMs: undefined, sizeMs: 45_000, graceMs: 20_000, emit: 'on-close' },
+  { name: 'session-finals', everyMs: undefined, sizeMs: 45_000, graceMs: 20_000, emit: 'final' },
+]
+
+/** The windows of the second keyed stage, over the final results of the first. */
+export const totals: WindowSpec = { name: 'totals', everyMs: 180_000, sizeMs: 180_000, graceMs: 0, emit: 'final' }
+
+export interface TimedVersion {
+  readonly windows: readonly WindowSpec[]
+  readonly hasThirdStage: boolean
+  /** Ends the process that runs the step at hand. */
+  readonly kill: () => void
+}
+
+/** The application. Steps are pure: they may be run any number of times. */
+export function timedTopology({ windows, hasThirdStage, kill }: TimedVersion): Topology {
+  const app = new Topology(timedNames.topology)
+  const visits = app.source(timedNames.source, json() as Format<Visit>, {
+    eventTime: epochMs(({ atMs }: Visit) => atMs),
+    outOfOrderness: milliseconds(timedNames.disorderMs),
+  })
+  const hits = visits.flatMap(({ fails, hits }) => {
+    if (fails === 'always') throw new Error('this visit always fails')
+    return hits
+  })
+  const byVisitor = hits.keyBy(timedNames.keyed, ({ user }) => user, { slots: visitorSlots })
+  addWatch(app, byVisitor, kill)
+  for (const spec of windows) {
+    const results = addWindows(app, byVisitor, spec)
+    if (spec === finals && hasThirdStage) addTotals(app, results)
+  }
+  return app
+}
+
+const windowsOf = ({ sizeMs, everyMs, graceMs }: WindowSpec) => {
+  const [size, grace] = [milliseconds(sizeMs), milliseconds(graceMs)]
+  if (everyMs === undefined) return session(size, { grace })
+  return everyMs === sizeMs ? tumbling(size, { grace }) : hopping(size, { every: milliseconds(everyMs), grace })
+}
+
+function addWindows(app: Topology, byVisitor: KeyedStream<Hit>, spec: WindowSpec): Stream<WindowOutput> {
+  const { name, emit } = spec
+  const windowed = byVisitor
+    .window(windowsOf(spec))
+    .aggregate(`${name}-windows`, { count: count(), cents: sum(({ cents }: Hit) => cents) }, { emit })
+  const results = windowed.results.map(
+    ({ key, window, revision, isFinal, isRetracted, value }): WindowOutput => ({
+      user: key,
+      ...window,
+      revision,
+      isFinal,
+      isRetracted,
+      count: value.count,
+      cents: value.cents ?? 0,
+    }),
+  )
+  results.to(app.sink<WindowOutput>(name, { key: ({ user }) => user }))
+  windowed.late.to(app.sink<Hit>(`${name}-late`, { key: ({ user }) => user }))
+  return results
+}
+
+/** What the second keyed stage is sent. */
+export interface GroupResult {
+  readonly user: string
+  readonly group: string
+  readonly endMs: number
+  readonly cents: number
+}
+
+/** Users fall into three groups. */
+export const groupOf = (user: string): string => `group-${Number(user.slice('user-'.length)) % 3}`
+
+function addTotals(app: Topology, results: Stream<WindowOutput>): void {
+  const windowed = results
+    .map(({ user, endMs, cents }): GroupResult => ({ user, group: groupOf(user), endMs, cents }))
+    .keyBy(timedNames.second, ({ group }) => group, { slots: groupSlots })
+    .window(windowsOf(totals))
+    .aggregate(`${totals.name}-windows`, { count: count(), cents: sum(({ cents }: GroupResult) => cents) }, { emit: 'final' })
+  windowed.results
+    .map(
+      ({ key, window, revision, isFinal, isRetracted, value }): WindowOutput => ({
+        user: key,
+        ...window,
+        revision,
+        isFinal,
+        isRetracted,
+        count: value.count,
+        cents: value.cents ?? 0,
+      }),
+    )
+    .to(app.sink<WindowOutput>(totals.name, { key: ({ user }) => user }))
+  windowed.late.to(app.sink<GroupResult>(`${totals.name}-late`, { key: ({ group }) => group }))
+}
+
+/** What the watch says: of a hit, or of a timer. */
+export interface Watched {
+  readonly user: string
+  readonly what: string
+  readonly seen: number
+  readonly byCents: readonly string[] | null
+}
+
+/** Whether the step of an idle timer throws: its firing is a dead letter. */
+export const timerFails = (timeMs: number): boolean => Math.floor(timeMs / 1_000) % 13 === 5
+
+/** Hits of a user are counted in a map, by what they are worth. */
+export const bucketOf = (cents: number): string => `bucket-${cents % 4}`
+
+function addWatch(app: Topology, byVisitor: KeyedStream<Hit>, kill: () => void): void {
+  const watched = app.sink<Watched>('watched', { key: ({ user }) => user })
+  byVisitor
+    .process('watch', {
+      state: { seen: valueState<number>(), buckets: mapState<number>() },
+      timers: { idle: eventTimer(), poll: processingTimer() },
+      // Some entries are loaded with the batch; the others are missed by the step, loaded, and the step runs again.
+      prefetch: ({ cents }: Hit) => (cents % 2 === 0 ? { buckets: [bucketOf(cents)] } : {}),
+      step: (hit: Hit, { key, record, state, timers }): Watched[] => {
+        if (hit.fails === 'always') throw new Error('this hit always fails')
+        if (hit.fails === 'for good') throw new TerminalError('this hit fails for good')
+        if (hit.fails === 'kills') kill()
+        const seen = (state.seen.get() ?? 0) + 1
+        state.seen.set(seen)
+        const bucket = bucketOf(hit.cents)
+        state.buckets.set(bucket, (state.buckets.get(bucket) ?? 0) + 1)
+        if (hit.does === 'clear') timers.idle.clear()
+        else timers.idle.set(record.eventTimeMs + timedNames.idleMs)
+        if (hit.does === 'poll soon') timers.poll.set(record.arrivalTimeMs + timedNames.pollSoonMs)
+        if (hit.does === 'poll later') timers.poll.set(record.arrivalTimeMs + timedNames.pollLaterMs)
+        return [{ user: key, what: hit.hit, seen, byCents: null }]
+      },
+      onTimer: {
+        idle: (timeMs, { key, state }): Watched[] => {
+          if (timerFails(timeMs)) throw new Error('this timer fails')
+          const seen = state.seen.get() ?? 0
+          const byCents = [...state.buckets.entries()].map(([bucket, count]) => `${bucket}=${count}`)
+          state.seen.clear()
+          for (const entry of byCents) state.buckets.delete(entry.slice(0, entry.indexOf('=')))
+          return [{ user: key, what: `idle ${timeMs}`, seen, byCents }]
+        },
+        poll: (timeMs, { key, state }): Watched[] => [
+          { user: key, what: `poll ${timeMs}`, seen: state.seen.get() ?? 0, byCents: null },
+        ],
+      },
+    })
+    .to(watched)
+}
+
+export interface TimedEntry extends SourceItem {
+  /** Undefined for bytes that no decoder reads. */
+  readonly visit: Visit | undefined
+}
+
+const users = Array.from({ length: 10 }, (_, i) => `user-${i}`)
+const accounts = ['acme', 'bell', 'corp', 'dune', 'echo', 'fern']
+
+/** The records that are sent to the source. They depend on the random numbers alone, never on the schedule. */
+export function timedRecords(random: Random, startMs: number): readonly TimedEntry[] {
+  const count = random.integer(40, 80)
+  const hasPoison = random.chance(0.5)
+  const killer = random.chance(0.1) ? random.integer(0, count - 1) : -1
+  // In one source of four the last record is about an hour behind the first, so partitions are read an hour apart.
+  const spacingMs = random.pick([2_000, 4_000, 8_000, 45_000])
+  // A few accounts leave partitions empty; one that falls silent leaves its partition behind.
+  const active = accounts.slice(0, random.pick([1, 2, 4, 6, 6]))
+  const silent = random.chance(0.5) ? random.pick(active) : undefined
+  const silentFrom = random.integer(0, count)
+  const silentUntil = random.chance(0.5) ? count : random.integer(silentFrom, count)
+  const sent: TimedEntry[] = []
+  for (let i = 0; i < count; i++) {
+    const isSilent = i >= silentFrom && i < silentUntil
+    const drawn = random.pick(active)
+    const account = isSilent && drawn === silent ? (active.find((other) => other !== silent) ?? drawn) : drawn
+    const hits = Array.from({ length: random.pick([0, 1, 1, 1, 2]) }, (_, at): Hit => {
+      const fails = i === killer && at === 0 ? 'kills' : hasPoison && random.chance(0.03) ? poisonOf(random) : 'never'
+      return {
+        hit: `${i}.${at}`,
+        user: users[Math.floor(random.next() ** 2 * users.length)] as string,
+        cents: random.integer(1, 999),
+        does: random.pick(['watch', 'watch', 'watch', 'clear', 'poll soon', 'poll later'] as const),
+        fails,
+      }
+    })
+    const visit: Visit = {
+      visit: `visit-${i}`,
+      atMs: startMs + i * spacingMs - random.pick([0, 0, 0, 2_000, 10_000, 14_000, 30_000, 60_000, 150_000]),
+      fails: hasPoison && random.chance(0.015) ? 'always' : 'never',
+      hits,
+    }
+    const isBroken = hasPoison && random.chance(0.01)
+    const bytes = Buffer.from(isBroken ? `{"visit":"visit-${i}"` : JSON.stringify(visit))
+    sent.push({ account, visit: isBroken ? undefined : visit, bytes })
+  }
+  return sent
+}
+
+const poisonOf = (random: Random): 'always' | 'for good' => random.pick(['always', 'for good'] as const)

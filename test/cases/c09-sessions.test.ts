@@ -1,0 +1,77 @@
+/** C09: sessions do not depend on the order in which their records come, nor on how these are cut into batches. */
+import { milliseconds, session } from '../../lib/index.ts'
+import { Windowed } from './windowed.ts'
+
+const gap = milliseconds(10)
+const orders = [
+  [0, 8, 18],
+  [0, 18, 8],
+  [8, 0, 18],
+  [8, 18, 0],
+  [18, 0, 8],
+  [18, 8, 0],
+]
+
+/** Every way to cut three records into batches. */
+const cuts = (times: readonly number[]): readonly (readonly number[])[][] =>
+  [[3], [1, 2], [2, 1], [1, 1, 1]].map((sizes) => {
+    let from = 0
+    return sizes.map((size) => times.slice(from, (from += size)))
+  })
+
+describe.each(['on-close', 'on-update', 'final'] as const)('emit %s', (emit) => {
+  // A record exactly the gap behind the last one begins a session of its own: that is the rule for those that touch.
+  test.each(orders)('(i) grace 100: %p, %p, %p are [0, 18) and [18, 28) in any batches', async (...times) => {
+    for (const batches of cuts(times)) {
+      const windowed = new Windowed(session(gap, { grace: milliseconds(100) }), { emit })
+      for (const batch of batches) await windowed.send(batch)
+      await windowed.driver.advanceEventTime(milliseconds(500))
+      expect(windowed.kept).toEqual(['k [0, 18): 2', 'k [18, 28): 1'])
+      expect(windowed.late).toEqual([])
+      expect(retractions(windowed)).toEqual(mergedAway(windowed))
+    }
+  })
+})
+
+test('(i) an interim session that merged away is retracted once, with its old bounds', async () => {
+  const windowed = new Windowed(session(gap, { grace: milliseconds(100) }), { emit: 'on-update' })
+  await windowed.send([0, 8])
+  const told = windowed.results.map(({ window, revision, isRetracted, value }) => {
+    return [window.startMs, window.endMs, revision, value.n, isRetracted]
+  })
+  expect(told).toEqual([
+    [0, 10, 0, 1, false],
+    [0, 10, 1, 1, true],
+    [0, 18, 0, 2, false],
+  ])
+})
+
+test('(ii) grace 0: a@0, b@7, a@3 is a = [0, 3] with count 2, one final result', async () => {
+  for (const emit of ['on-close', 'final'] as const) {
+    const windowed = new Windowed(session(gap, { grace: milliseconds(0) }), { emit })
+    await windowed.send([
+      { key: 'a', t: 0 },
+      { key: 'b', t: 7 },
+      { key: 'a', t: 3 },
+    ])
+    await windowed.driver.advanceEventTime(milliseconds(500))
+    const ofA = windowed.results.filter(({ key }) => key === 'a')
+    expect(ofA.map(({ window, value }) => [window.startMs, window.endMs, value.n])).toEqual([[0, 13, 2]])
+    if (emit === 'final') expect(ofA[0]?.isFinal).toBe(true)
+    expect(windowed.late).toEqual([])
+  }
+})
+
+const nameOf = ({ window }: { readonly window: { readonly startMs: number; readonly endMs: number } }): string =>
+  `[${window.startMs}, ${window.endMs})`
+
+/** The bounds that were retracted, each as often as it was. */
+const retractions = ({ results }: Windowed): readonly string[] =>
+  results
+    .filter(({ isRetracted }) => isRetracted)
+    .map(nameOf)
+    .toSorted()
+
+/** The bounds that were told and are no session in the end. */
+const mergedAway = ({ results, kept }: Windowed): readonly string[] =>
+  [...new Set(results.map(nameOf))].filter((name) => !kept.some((row) => row.includes(name))).toSorted()

@@ -1,0 +1,103 @@
+/** The function of the announcer as it is deployed, its bundle in a process of its own, on the embedded services. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import {
+  GetRecordsCommand,
+  GetShardIteratorCommand,
+  type KinesisClient,
+  ListShardsCommand,
+} from '@aws-sdk/client-kinesis'
+import { bundleHandler } from '../../lib/local/handler-bundle.ts'
+import { type LocalApplication, startLocalApplication } from '../../lib/local/local-application.ts'
+import { localIdentity } from '../../lib/local/local-streams.ts'
+import { type AnnouncerBindings, announceEvent, bindingsVariable } from '../../lib/plan/stage-bindings.ts'
+import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
+import { quietApp } from './fixtures/quiet.ts'
+
+const timeoutMs = 60_000
+const keyed = ['by-line', 'bells', 'all']
+
+/** Invokes the bundle's handler with the event of the rule. */
+async function invoke(file: string, bindings: AnnouncerBindings, { endpoints }: LocalApplication): Promise<string> {
+  const script = `
+    const { handler } = await import(${JSON.stringify(pathToFileURL(file).href)})
+    const answer = await handler(${JSON.stringify(announceEvent)}, { getRemainingTimeInMillis: () => 20_000 })
+    console.log('answer ' + JSON.stringify(answer))`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+    env: {
+      [bindingsVariable]: JSON.stringify(bindings),
+      AWS_ENDPOINT_URL_KINESIS: endpoints.kinesis,
+      AWS_ENDPOINT_URL_DYNAMODB: endpoints.dynamodb,
+      AWS_REGION: localIdentity.region,
+      AWS_ACCESS_KEY_ID: localIdentity.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: localIdentity.secretAccessKey,
+    },
+  })
+  return stdout
+}
+
+/** What was said in each shard of a stream, as `state upstream/partition`. */
+async function saidIn(client: KinesisClient, StreamName: string): Promise<string[][]> {
+  const { Shards = [] } = await client.send(new ListShardsCommand({ StreamName }))
+  return Promise.all(
+    Shards.map(async ({ ShardId }) => {
+      const from = new GetShardIteratorCommand({ StreamName, ShardId, ShardIteratorType: 'TRIM_HORIZON' })
+      const { ShardIterator } = await client.send(from)
+      const { Records = [] } = await client.send(new GetRecordsCommand({ ShardIterator }))
+      return Records.flatMap(({ Data }) => {
+        const frame = decodeFrame(Data as Uint8Array)
+        if (frame.kind !== 'control') return []
+        return frame.news.map(({ state, upstream }) => `${frame.from}: ${state} ${upstream.name}/${upstream.partition}`)
+      })
+    }),
+  )
+}
+
+test(
+  'tells each shard of each keyed stage its first set',
+  async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'millrace-announcer-'))
+    const app = await startLocalApplication({
+      topology: quietApp,
+      entry: 'test/local/fixtures/quiet.ts',
+      directory: join(directory, 'state'),
+      workers: 1,
+      shards: 2,
+    })
+    try {
+      // GIVEN streams and tables, and no stage that runs
+      const tableOf = (stage: string) => ({ tableName: `quiet-app-${stage}-state` })
+      const bindings: AnnouncerBindings = {
+        formatVersion: 1,
+        topology: 'quiet-app',
+        announces: ['calls', ...keyed].map((stage) => ({
+          stage,
+          streamName: app.streamOf(stage).streamName,
+          state: tableOf(stage === 'calls' ? 'by-line' : stage),
+        })),
+      }
+      const file = await bundleHandler({
+        entry: 'test/local/fixtures/quiet.ts',
+        directory: join(directory, 'bundle'),
+        bindings,
+      })
+      // WHEN
+      expect(await invoke(file, bindings, app)).toContain('answer {"batchItemFailures":[]}')
+      // THEN
+      const shards = ['shardId-000000000000', 'shardId-000000000001']
+      for (const stage of keyed) {
+        const feeder = stage === 'all' ? 'by-line' : 'calls'
+        const set = shards.map((shard) => `announcer: open ${feeder}/${shard}`)
+        expect([stage, await saidIn(app.client, app.streamOf(stage).streamName)]).toEqual([stage, [set, set]])
+      }
+    } finally {
+      await app.stop()
+      await rm(directory, { recursive: true, force: true })
+    }
+  },
+  timeoutMs,
+)
