@@ -47,14 +47,15 @@ export class Load {
     extra: readonly string[] = [],
   ): Promise<Load> {
     const load = new Load(kind, stages, keys)
+    const records = Math.min(1_000, keys * 4)
     await stages.run(await stages.announce())
     for (let i = 0; i < warmUpBatches; i++) {
       load.#atMs = baseMs + (i * load.#times.warmUpMs) / warmUpBatches
-      await stages.send(load.trips(load.keys(1_000)))
+      await stages.send(load.trips(load.keys(records)))
     }
     load.#atMs = baseMs + load.#times.warmUpMs
     for (let from = 0; from < Math.max(1, extra.length); from += 1_000) {
-      await stages.send(load.trips(extra.length === 0 ? load.keys(1_000) : extra.slice(from, from + 1_000)))
+      await stages.send(load.trips(extra.length === 0 ? load.keys(records) : extra.slice(from, from + 1_000)))
     }
     await stages.run(await stages.announce({ idleMs: undefined }))
     stages.takeOutputs('results')

@@ -24,17 +24,15 @@ function ask(method: string, args: readonly unknown[]): Promise<unknown> {
   })
 }
 
-const isSignal = (value: unknown): boolean => value instanceof AbortSignal
-
-/** Every method of the store goes to the parent, but for the signal, which ends this process's own waiting alone. */
+/** Every method of the store goes to the parent; as with a client of AWS, nothing begins once its signal has aborted. */
 const store = new Proxy({} as StateStore, {
   get:
     (_, method: string) =>
-    (...args: readonly unknown[]) =>
-      ask(
-        method,
-        args.filter((arg) => !isSignal(arg)),
-      ),
+    async (...args: readonly unknown[]) => {
+      const signal = args.at(-1)
+      if (signal instanceof AbortSignal) signal.throwIfAborted()
+      return ask(method, signal instanceof AbortSignal ? args.slice(0, -1) : args)
+    },
 })
 
 const sink = (): Sink => ({

@@ -26,6 +26,7 @@ export interface MassClose {
   /** Processes that ended by themselves, as when their heap is full. */
   readonly crashed: number
   readonly pastDeadline: number
+  readonly mostPastMs: number
   readonly largestHeapMiB: number
   readonly seconds: number
   readonly missed: number
@@ -68,7 +69,7 @@ export async function measureMassClose({
   const frames = await open(store, windows)
   const results = new Results()
   const random = seeded(windows)
-  const tally = { invocations: 0, killed: 0, crashed: 0, pastDeadline: 0, heapBytes: 0 }
+  const tally = { invocations: 0, killed: 0, crashed: 0, pastDeadline: 0, mostPastMs: 0, heapBytes: 0 }
   const beginMs = systemClock.nowMs()
   for (let left = frames.length; left > 0 && tally.invocations < mostInvocations; ) {
     tally.invocations++
@@ -79,6 +80,7 @@ export async function measureMassClose({
     else {
       left = word.notDone
       tally.heapBytes = Math.max(tally.heapBytes, word.heapBytes)
+      tally.mostPastMs = Math.max(tally.mostPastMs, word.pastDeadlineMs)
       if (word.pastDeadlineMs > 0) tally.pastDeadline++
     }
     if (tally.crashed > 3) break
@@ -89,6 +91,7 @@ export async function measureMassClose({
     killed: tally.killed,
     crashed: tally.crashed,
     pastDeadline: tally.pastDeadline,
+    mostPastMs: tally.mostPastMs,
     largestHeapMiB: tally.heapBytes / 2 ** 20,
     seconds: (systemClock.nowMs() - beginMs) / 1_000,
     missed: windows - keys.size,

@@ -40,6 +40,7 @@ function stageLines(topology: string, stage: StagePlan): readonly string[] {
     ...listed('enriched from', tables),
   ]
   const line = `  ${stage.name}: ${parts.join('; ')}`
+  if (stage.kind === 'feeding') return [line, `    keeps its progress in table ${tableNameOf(topology, stage.name)}`]
   return stage.kind === 'keyed' ? [line, ...keyedLines(topology, stage)] : [line]
 }
 

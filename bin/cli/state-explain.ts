@@ -8,9 +8,8 @@ import type { KeyedProgress } from '../../lib/runtime/progress/progress.ts'
 import { readKeyedProgress } from '../../lib/runtime/progress/progress-format.ts'
 import { dueKey } from '../../lib/state/key-encoding.ts'
 import { type KeyOwn, readKeyOwn } from '../../lib/state/key-own.ts'
-import type { DueEntry, TimerDomain } from '../../lib/state/state-store.ts'
+import type { DueEntry, KeyItem, TimerDomain } from '../../lib/state/state-store.ts'
 import type { StatePlace } from './state-place.ts'
-import type { ShownKey } from './state-reading.ts'
 
 /** A partition of the stage's stream that holds, or held, the key's slot. */
 export interface HoldingPartition {
@@ -32,6 +31,8 @@ export interface ShownTimer {
 }
 
 export interface Explanation {
+  readonly key: string
+  readonly item: KeyItem
   readonly slot: number
   /** Undefined where the stream is not known. */
   readonly partitions: readonly HoldingPartition[] | undefined
@@ -44,12 +45,17 @@ export interface Explanation {
 const answerMs = 60_000
 const domains: readonly TimerDomain[] = ['event-time', 'processing-time']
 
-/** Reads what there is to know. Partitions are told only where the stage's stream is known. */
-export async function explain(place: StatePlace, { key, item }: ShownKey, nowMs: number): Promise<Explanation> {
+/**
+ * Reads what there is to know; undefined where there is no such key. Partitions are told only where the stage's stream is known.
+ * Their progress is read before the key: so a key that is behind it was not changed since, also while the stage runs.
+ */
+export async function explain(place: StatePlace, key: string, nowMs: number): Promise<Explanation | undefined> {
   const signal = AbortSignal.timeout(answerMs)
   const slot = slotOf(key, place.slots)
   const partitions = place.stream && (await holding(place, await place.stream.lineage.list(signal), slot, signal))
   const current = partitions?.findLast(({ progress }) => progress !== undefined)
+  const item = (await place.store.readKeys([key], signal)).get(key)
+  if (item === undefined) return undefined
   const own = readKeyOwn(item.own)
   const untilMs = { 'event-time': current?.progress?.watermarkMs, 'processing-time': nowMs }
   const timers: ShownTimer[] = []
@@ -64,7 +70,7 @@ export async function explain(place: StatePlace, { key, item }: ShownKey, nowMs:
       })
     }
   }
-  return { slot, partitions, current, own, timers }
+  return { key, item, slot, partitions, current, own, timers }
 }
 
 /** The chain of partitions that held the slot, parents first. */

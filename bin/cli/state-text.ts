@@ -102,10 +102,7 @@ export function listLines({ keys, after }: KeyPage, { title, slots, stage }: Sta
 const shellWord = (text: string): string =>
   /^[\w.:/@%+-]+$/.test(text) ? text : `'${printable(text).replaceAll("'", `'\\''`)}'`
 
-export function explanationJson(
-  { key, item }: ShownKey,
-  { slot, partitions, current, own, timers }: Explanation,
-): string {
+export function explanationJson({ key, item, slot, partitions, current, own, timers }: Explanation): string {
   return JSON.stringify({
     ...{ key, slot, position: item.position },
     ...(item.expiresAtSeconds === undefined ? {} : { expiresAt: secondsText(item.expiresAtSeconds) }),
@@ -137,13 +134,8 @@ function partitionJson({ partition, isClosed, progress }: HoldingPartition) {
 }
 
 /** In words; each line says what it means to somebody who has not read how Millrace works. */
-export function explanationLines(
-  place: StatePlace,
-  { key, item }: ShownKey,
-  explanation: Explanation,
-  nowMs: number,
-): readonly string[] {
-  const { slot, current, own, timers } = explanation
+export function explanationLines(place: StatePlace, explanation: Explanation, nowMs: number): readonly string[] {
+  const { key, item, slot, current, own, timers } = explanation
   return [
     `${printable(key)} in ${place.title}`,
     '',

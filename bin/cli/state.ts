@@ -6,7 +6,7 @@ import type { Arguments, CommandSyntax, Flag } from './arguments.ts'
 import { printable } from './dead-letter-text.ts'
 import { explain } from './state-explain.ts'
 import { openState, type StatePlace } from './state-place.ts'
-import { listKeys, reading, readKey, type ShownKey } from './state-reading.ts'
+import { listKeys, reading, readKey } from './state-reading.ts'
 import { explanationJson, explanationLines, keyJson, keyLines, listLines, pageJson } from './state-text.ts'
 
 type Say = (line: string) => void
@@ -73,7 +73,8 @@ async function atState(args: Arguments, work: (place: StatePlace) => Promise<voi
 }
 
 async function runGet(place: StatePlace, args: Arguments, say: Say): Promise<void> {
-  const found = await theKey(place, args, args.integer('entries', 1, 100_000, 1_000))
+  const [, key = ''] = args.positionals
+  const found = there(await reading(readKey(place, key, args.integer('entries', 1, 100_000, 1_000))), place, key)
   if (args.has('json')) say(keyJson(found))
   else for (const line of keyLines(found, place)) say(line)
 }
@@ -85,16 +86,14 @@ async function runList(place: StatePlace, args: Arguments, say: Say): Promise<vo
 }
 
 async function runExplain(place: StatePlace, args: Arguments, say: Say): Promise<void> {
-  const found = await theKey(place, args, 1)
+  const [, key = ''] = args.positionals
   const nowMs = systemClock.nowMs()
-  const explanation = await reading(explain(place, found, nowMs))
-  if (args.has('json')) say(explanationJson(found, explanation))
-  else for (const line of explanationLines(place, found, explanation, nowMs)) say(line)
+  const explanation = there(await reading(explain(place, key, nowMs)), place, key)
+  if (args.has('json')) say(explanationJson(explanation))
+  else for (const line of explanationLines(place, explanation, nowMs)) say(line)
 }
 
-async function theKey(place: StatePlace, args: Arguments, mostEntries: number): Promise<ShownKey> {
-  const [, key = ''] = args.positionals
-  const found = await reading(readKey(place, key, mostEntries))
+function there<T>(found: T | undefined, place: StatePlace, key: string): T {
   if (found !== undefined) return found
   throw new ConfigurationError(
     `There is no key ${JSON.stringify(printable(key))} in ${place.title}. \`millrace state list ${place.stage}\` lists those that are there.`,

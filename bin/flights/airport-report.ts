@@ -80,20 +80,25 @@ function differing<F, E>(
 
 const minutes = (value: number): string => value.toFixed(1)
 
-/** The revisions of one hour, the last of which is what counts. */
+const mostShown = 8
+const shownAtEachEnd = 3
+
+/** The revisions of one hour, the last of which is what counts; of many the first and the last ones. */
 export function revisionLines(revisions: readonly HourlyDelays[]): readonly string[] {
   const rows = revisions.map(({ revision, flights, meanMinutes, maxMinutes, p90Minutes }) => [
     `  ${revision === 0 ? 'at close' : `revision ${revision}`}`,
     ...[grouped(flights), minutes(meanMinutes), grouped(maxMinutes), grouped(p90Minutes)],
   ])
-  return table([['', 'flights', 'mean', 'max', 'p90'], ...rows], [false, true, true, true, true])
+  const shown =
+    rows.length <= mostShown ? rows : [...rows.slice(0, shownAtEachEnd), ['  …'], ...rows.slice(-shownAtEachEnd)]
+  return table([['', 'flights', 'mean', 'max', 'p90'], ...shown], [false, true, true, true, true])
 }
 
-/** What the windows have come to, for the display while they run. */
+/** What the hours of all airports have come to, for the display while they run. */
 export function hoursNote({ hours, revised, late, newest }: HourOutputs): string {
   const last = newest && `; last: ${newest.airport} ${newest.hour.slice(0, 13)}h, ${hourText(newest)}`
-  const counts = `${grouped(hours.size)} hours closed, ${grouped(revised)} times revised, ${grouped(late.size)} flights late`
-  return `delays per airport and hour: ${counts}${last ?? ''}`
+  const counts = `${grouped(hours.size)} closed, ${grouped(revised)} revised, ${grouped(late.size)} flights too late`
+  return `hours: ${counts}${last ?? ''}`
 }
 
 const hourText = ({ flights, meanMinutes, maxMinutes, p90Minutes }: HourTotals): string =>

@@ -1,5 +1,6 @@
 /** What the main job says at its end: every result beside the batch computation. */
 import { writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import { flightsApp } from '../../functions/flights/topology.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
 import type { LocalApplication } from '../../lib/local/local-application.ts'
@@ -21,7 +22,7 @@ import { readSourceLog } from './source-log.ts'
 
 export interface ReportedJob {
   readonly options: StartOptions
-  readonly places: { readonly stateDirectory: string }
+  readonly places: { readonly root: string; readonly stateDirectory: string }
   readonly flights: readonly FlightRow[]
   readonly airports: readonly AirportRow[]
   readonly input: readonly InputRecord[]
@@ -36,6 +37,7 @@ export async function reportResult(
   session: Session,
 ): Promise<boolean> {
   const { places, input, flights, airports, options } = job
+  const millrace = `node ${relative('.', join(places.root, 'bin/millrace.ts'))}`
   const records = compare(reader.outcomes, batchScan(input, flights, airports))
   const batch = batchAirports(await readSourceLog(app.client, app.streamOf('flights').streamName), airports)
   const perAirport = compareAirports(reader.hours, await statesOf(app), batch)
@@ -47,7 +49,7 @@ export async function reportResult(
   say([
     '',
     `State: ${places.stateDirectory}. Log of the function: ${app.logFile}.`,
-    `Look at the state of an airport with \`npx millrace state get ${airportStage} ATL\`; \`state list ${airportStage}\` lists the airports, \`state explain ${airportStage} ATL\` says what was applied and what is due.`,
+    `Look at the state of an airport with \`${millrace} state get ${airportStage} ATL\`; \`state list ${airportStage}\` lists the airports, \`state explain ${airportStage} ATL\` says what was applied and what is due.`,
   ])
   const isEqual = records.isEqual && perAirport.isEqual
   const { repeats } = reader.outcomes

@@ -104,7 +104,7 @@ async function withApplication(job: Job): Promise<number> {
   const { options, places, settings, fresh, display } = job
   const reader = new OutputReader()
   display.say(
-    `Starting Kinesis with ${settings.shards} shards, and the function that would run on Lambda in worker processes. Ctrl-C stops the run; the next one goes on there.`,
+    `Starting Kinesis with ${settings.shards} shards, a DynamoDB, and the two functions that would run on Lambda in worker processes. Ctrl-C stops the run; the next one goes on there.`,
   )
   const app = await startLocalApplication({
     topology: flightsApp,
@@ -115,6 +115,7 @@ async function withApplication(job: Job): Promise<number> {
     shards: settings.shards,
     // Of each stage: more than there are processors only wait for one another.
     workers: Math.min(settings.shards, mostWorkers, availableParallelism()),
+    affinity: 'shards',
     // The reports are of 2001: while none comes, no time passes in them.
     input: 'bounded',
     onOutput: (output, records) => reader.take(output, records),

@@ -53,7 +53,8 @@ export async function processInput(parts: ProcessingParts, app: LocalApplication
     await whileShowing(progress.save({ settings, sent, finished: false }, { signal, onBlocked }), show)
   }
   const { streamName } = app.streamOf('flights')
-  const already = sent > 0 && sent < input.length ? await payloadsIn(app, streamName) : new Set<string>()
+  const goesOn = earlier !== undefined && sent < input.length
+  const already = goesOn ? await payloadsIn(app, streamName) : new Set<string>()
   const startedAtMs = systemClock.nowMs()
   await app.run()
   const onSent = (count: number) => {

@@ -1,5 +1,5 @@
 /** Plays one seed with what only this side of the import table knows: the event loop and the production store. */
-import type { Canary } from '../../lib/testing/simulator/canaries.ts'
+import type { Canary } from '../../lib/testing/simulator/canary.ts'
 import { type Report, simulate } from '../../lib/testing/simulator/simulate.ts'
 import { dynamoStore } from './dynamo-store.ts'
 

@@ -1,7 +1,7 @@
 /** What the announcer of an application runs on: the streams and the state tables of all its stages. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
-import { type Plan, stateOf } from '../plan/plan.ts'
+import type { Plan } from '../plan/plan.ts'
 import type { StreamPlace } from '../plan/stage-bindings.ts'
 import type { AnnouncerPorts } from '../runtime/announcer/knowledge.ts'
 import type { Logger } from '../runtime/ports.ts'
@@ -13,8 +13,8 @@ import { systemClock } from './system-clock.ts'
 export interface AnnouncerPlaces {
   /** The stream that a keyed or feeding stage reads, and from when on where that is not all of it, in ms since 1970 UTC. */
   readonly streamOf: (stage: string) => StreamPlace & { readonly startingAtMs?: number }
-  /** The name or the ARN of a keyed stage's table. */
-  readonly tableOf: (keyedStage: string) => string
+  /** The name or the ARN of the table that a keyed or feeding stage keeps its progress in. */
+  readonly tableOf: (stage: string) => string
 }
 
 /**
@@ -36,7 +36,7 @@ export function announcerPorts(
   const withState = planned.stages.filter(({ kind }) => kind !== 'stateless')
   const stores = new Map(
     withState.map(({ name }) => {
-      const tableName = tableOf(stateOf(planned, name) as string)
+      const tableName = tableOf(name)
       return [name, new DynamoDBStateStore({ client: dynamodb, tableName, stage: name, clock: systemClock })]
     }),
   )

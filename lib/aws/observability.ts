@@ -19,7 +19,7 @@ export function lambdaLogger({ application, stage }: Speaker): Logger {
   }
 }
 
-const units = { milliseconds: MetricUnit.Milliseconds, count: MetricUnit.Count } as const
+const units = { milliseconds: MetricUnit.Milliseconds, count: MetricUnit.Count, bytes: MetricUnit.Bytes } as const
 
 /** Metrics in namespace `Millrace`. `flush` writes what an invocation gathered, in one line. */
 export function lambdaMetrics({ application, stage }: Speaker): Metrics & { flush(): void } {

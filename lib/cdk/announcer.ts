@@ -9,8 +9,8 @@ import { Architecture, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda'
 import { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs'
 import { Construct } from 'constructs'
-import { ConfigurationError, invariant } from '../core/errors.ts'
-import { type Plan, type StagePlan, stateOf } from '../plan/plan.ts'
+import { ConfigurationError } from '../core/errors.ts'
+import type { Plan, StagePlan } from '../plan/plan.ts'
 import {
   type AnnouncedStage,
   type AnnouncerBindings,
@@ -107,8 +107,8 @@ export class Announcer extends Construct {
   }
 
   #grant({ stage, source, resources }: AnnouncedResources): void {
+    grantProgressReading(resources.table, this.function)
     if (stage.kind === 'keyed') {
-      grantProgressReading(resources.table, this.function)
       grantLooking(resources.stream, this.function)
       grantPutRecords(resources.stream, this.function)
     } else source?.grantLooking?.(this.function)
@@ -118,16 +118,11 @@ export class Announcer extends Construct {
 type KinesisBinding = Extract<SourceBinding, { readonly kind: 'kinesis' }>
 
 function bindingsOf({ plan, stages }: AnnouncerParts): AnnouncerBindings {
-  const tableOf = (stage: StagePlan): string => {
-    const keyed = stages.find(({ resources }) => resources.name === stateOf(plan, stage.name))
-    invariant(keyed, `the keyed stage that keeps the progress of "${stage.name}" is not announced`)
-    return keyed.resources.table.tableName
-  }
   const announces = stages.map(
     ({ stage, source, resources }): AnnouncedStage => ({
       stage: stage.name,
       ...(stage.kind === 'keyed' ? { streamArn: resources.stream.streamArn } : streamOf(stage.name, source)),
-      state: { tableName: tableOf(stage) },
+      state: { tableName: resources.table.tableName },
     }),
   )
   return { formatVersion: 1, topology: plan.topology, announces }

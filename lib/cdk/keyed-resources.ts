@@ -1,4 +1,7 @@
-/** What a keyed stage has of its own beside its function: the stream that it reads, and the table that it keeps its state in. */
+/**
+ * What a stage has of its own beside its function: a keyed one the stream that it reads, and a table for its state; one that
+ * feeds it a table for its progress.
+ */
 import { Duration, RemovalPolicy } from 'aws-cdk-lib'
 import { AttributeType, Billing, TableEncryptionV2, type TablePropsV2, TableV2 } from 'aws-cdk-lib/aws-dynamodb'
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam'
@@ -34,7 +37,7 @@ export function stageStream(scope: Construct, stage: string, props: StageStreamP
   return stream
 }
 
-/** The state table of a keyed stage. */
+/** The table of a keyed stage, for keys and progress, or of one that feeds, for its progress. */
 export function stageTable(scope: Construct, props: StageTableProps = {}): TableV2 {
   return new TableV2(scope, 'Table', {
     billing: Billing.onDemand(),
@@ -58,19 +61,19 @@ export function grantState(table: TableV2, target: IFunction): void {
   table.encryptionKey?.grantEncryptDecrypt(target)
 }
 
-/** What a stage that feeds it does there: it keeps its own progress, and sees no key. */
+/** What a stage that feeds does with its table: it keeps its progress there, and nothing else. */
 export function grantProgress(table: TableV2, target: IFunction): void {
   target.addToRolePolicy(
     new PolicyStatement({
       actions: ['dynamodb:GetItem', 'dynamodb:PutItem'],
       resources: [table.tableArn],
-      conditions: { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['progress#*', 'manifest#*'] } },
+      conditions: { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['progress#*'] } },
     }),
   )
   table.encryptionKey?.grantEncryptDecrypt(target)
 }
 
-/** What the announcer does there: it reads progress, sees no key and writes nothing. */
+/** What the announcer does with either table: it reads progress, sees no key and writes nothing. */
 export function grantProgressReading(table: TableV2, target: IFunction): void {
   target.addToRolePolicy(
     new PolicyStatement({

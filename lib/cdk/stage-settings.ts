@@ -58,7 +58,7 @@ export interface StageProps {
    */
   readonly stream?: StageStreamProps
   /**
-   * Keyed stages only: any option of the state table but its keys and TTL.
+   * Stages that are keyed or feed a keyed one: any option of their table but its keys and TTL.
    * @default on demand, recoverable to any point in time, encrypted with the key that AWS manages, and it stays when the stack
    * is deleted
    */
@@ -105,11 +105,16 @@ function refuseTumblingWindow(stage: string, props: StageProps): void {
 }
 
 function refuseKeyedSettings({ kind, name }: StagePlan, props: StageProps): void {
-  const setting = (['stream', 'table'] as const).find((candidate) => props[candidate] !== undefined)
-  if (kind === 'keyed' || setting === undefined) return
-  throw new ConfigurationError(
-    `stage "${name}" has the setting \`${setting}\`, but only a keyed stage has a ${setting} of its own: set it on the stage that is named after the keyBy.`,
-  )
+  if (kind !== 'keyed' && props.stream !== undefined) {
+    throw new ConfigurationError(
+      `stage "${name}" has the setting \`stream\`, but only a keyed stage has a stream of its own: set it on the stage that is named after the keyBy.`,
+    )
+  }
+  if (kind === 'stateless' && props.table !== undefined) {
+    throw new ConfigurationError(
+      `stage "${name}" has the setting \`table\`, but it keeps nothing and has no table: set it on a stage that is named after a keyBy, or on one that feeds it.`,
+    )
+  }
 }
 
 function within(stage: string, setting: string, value: number, least: number, most: number): number {

@@ -1,4 +1,4 @@
-/** The resources of one stage: a function, its logs and the mapping that feeds it; of a keyed stage its stream and table too. */
+/** The resources of one stage: a function, its logs and the mapping that feeds it, and of its own what it reads and keeps. */
 import { Stack } from 'aws-cdk-lib'
 import type { TableV2 } from 'aws-cdk-lib/aws-dynamodb'
 import type { Stream } from 'aws-cdk-lib/aws-kinesis'
@@ -48,10 +48,8 @@ export class StageResources extends Construct {
     super(scope, stage.name)
     this.name = stage.name
     const settings = settingsOf(stage, props)
-    if (stage.kind === 'keyed') {
-      this.#stream = stageStream(this, stage.name, props.stream)
-      this.#table = stageTable(this, props.table)
-    }
+    if (stage.kind === 'keyed') this.#stream = stageStream(this, stage.name, props.stream)
+    if (stage.kind !== 'stateless') this.#table = stageTable(this, props.table)
     const source = this.#stream === undefined ? parts.source : new KinesisSource(this.#stream)
     invariant(source, `source "${stage.name}" was not checked to be bound`)
     const bindings = this.#bindings(parts, source)
@@ -78,7 +76,8 @@ export class StageResources extends Construct {
     })
     for (const sink of sinks.values()) sink.connect(this.function)
     grantDeadLetters(deadLetters, this.function)
-    this.#grantState(parts.feeds)
+    for (const { stream } of parts.feeds) grantFeeding(stream, this.function)
+    if (this.#table) (stage.kind === 'keyed' ? grantState : grantProgress)(this.#table, this.function)
     // Without end and without a destination: the stage makes dead letters of its own, so the mapping must drop nothing.
     const { batchSize, maxBatchingWindow, parallelizationFactor, enabled } = settings
     this.mapping = source.connect(this, this.function, {
@@ -94,16 +93,25 @@ export class StageResources extends Construct {
 
   /** The stream of a keyed stage. Throws a {@link ConfigurationError} where the stage is not keyed. */
   get stream(): Stream {
-    return this.#stream ?? this.#notKeyed('stream')
+    if (this.#stream) return this.#stream
+    throw new ConfigurationError(
+      `stage "${this.name}" has no stream of its own, as it is not keyed: ask a stage that is named after a keyBy.`,
+    )
   }
 
-  /** The state table of a keyed stage. Throws a {@link ConfigurationError} where the stage is not keyed. */
+  /**
+   * The table that the stage keeps its state and its progress in, or, where it only feeds keyed stages, its progress. Throws a
+   * {@link ConfigurationError} where it does neither and so keeps nothing.
+   */
   get table(): TableV2 {
-    return this.#table ?? this.#notKeyed('table')
+    if (this.#table) return this.#table
+    throw new ConfigurationError(
+      `stage "${this.name}" has no table, as it keeps nothing: ask a stage that is named after a keyBy, or one that feeds it.`,
+    )
   }
 
   #bindings({ topology, stage, sinks, deadLetters, feeds }: StageParts, source: SourceConnection): StageBindings {
-    const table = this.#table ?? feeds[0]?.table
+    const table = this.#table
     const streamArnOf = (name: string): string => {
       const fed = feeds.find((candidate) => candidate.name === name)
       invariant(fed, `stage "${name}" was not made before "${stage.name}", which feeds it`)
@@ -123,18 +131,5 @@ export class StageResources extends Construct {
       ...(table === undefined ? {} : { state: { tableName: table.tableName } }),
       ...(fed.length === 0 ? {} : { feeds: fed }),
     }
-  }
-
-  #grantState(feeds: readonly StageResources[]): void {
-    for (const { stream } of feeds) grantFeeding(stream, this.function)
-    const [first] = feeds
-    if (this.#table !== undefined) grantState(this.#table, this.function)
-    else if (first !== undefined) grantProgress(first.table, this.function)
-  }
-
-  #notKeyed(what: string): never {
-    throw new ConfigurationError(
-      `stage "${this.name}" has no ${what} of its own, as it is not keyed: ask a stage that is named after a keyBy.`,
-    )
   }
 }

@@ -1,10 +1,10 @@
 /**
- * A topology on AWS: one function, one mapping and one log group per stage, a stream and a table per keyed stage, and one
- * place for dead letters.
+ * A topology on AWS: one function, one mapping and one log group per stage, a stream per keyed stage, a table per stage that is
+ * keyed or feeds one, and one place for dead letters.
  */
 import { Annotations } from 'aws-cdk-lib'
 import { Construct } from 'constructs'
-import { invariant } from '../core/errors.ts'
+import { ConfigurationError, invariant } from '../core/errors.ts'
 import { type BoundName, checkBindings } from '../plan/bindings.ts'
 import { type Plan, plan, type StagePlan, stageNamed } from '../plan/plan.ts'
 import type { SinkDeclaration } from '../topology/graph.ts'
@@ -30,8 +30,8 @@ export interface StreamApplicationProps {
 }
 
 /**
- * Deploys a topology. Whatever is generated can be reached: `application.stage('orders').function`, and of a keyed stage
- * `application.stage('by-customer').stream` and `.table`. An application with keyed stages has an announcer too:
+ * Deploys a topology. Whatever is generated can be reached: `application.stage('orders').function`, of a keyed stage
+ * `application.stage('by-customer').stream` and `.table`, of one that feeds it `.table` too. An application with keyed stages has an announcer too:
  * `application.announcer?.function` and `.rule`.
  *
  * Construct ids follow the names of the topology, so that adding a stage replaces nothing. Throws a
@@ -69,7 +69,7 @@ export class StreamApplication extends Construct {
     const made = new Map<string, StageResources>()
     const keyed = this.plan.stages.filter(({ kind }) => kind === 'keyed')
     const others = this.plan.stages.filter(({ kind }) => kind !== 'keyed')
-    // Keyed ones first, and backwards: a stage is told of the streams and the table of those that it feeds.
+    // Keyed ones first, and backwards: a stage is told of the streams of those that it feeds.
     for (const stage of [...keyed.toReversed(), ...others]) {
       const resources = new StageResources(this, {
         topology: this.plan.topology,
@@ -88,7 +88,12 @@ export class StreamApplication extends Construct {
   }
 
   #announcerOf(props: StreamApplicationProps, connections: Connections): Announcer | undefined {
-    if (!this.plan.stages.some(({ kind }) => kind === 'keyed')) return undefined
+    if (!this.plan.stages.some(({ kind }) => kind === 'keyed')) {
+      if (props.announcer === undefined) return undefined
+      throw new ConfigurationError(
+        `topology "${this.plan.topology}" has no keyed stage, and so no announcer that \`announcer\` could tune: leave it out.`,
+      )
+    }
     const stages = this.plan.stages
       .filter(({ kind }) => kind !== 'stateless')
       .map((stage) => ({ stage, source: connections.source(stage), resources: this.stage(stage.name) }))

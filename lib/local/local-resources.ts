@@ -4,7 +4,7 @@
  */
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
 import { systemClock } from '../aws/system-clock.ts'
-import { type Plan, type StagePlan, stateOf, streamNameOf, tableNameOf } from '../plan/plan.ts'
+import { type Plan, type StagePlan, streamNameOf, tableNameOf } from '../plan/plan.ts'
 import type { StageBindings } from '../plan/stage-bindings.ts'
 import type { LocalEndpoints } from './local-endpoints.ts'
 import { ensureStream, type LocalStream } from './local-streams.ts'
@@ -24,7 +24,7 @@ export interface LocalResources {
   readonly streams: ReadonlyMap<string, LocalStream>
   /** The tables of sinks, by the names of the sinks. */
   readonly tables: ReadonlyMap<string, LocalTable>
-  /** The names of the state tables, by keyed stage. */
+  /** The names of the state tables, by stage: of those that are keyed or feed one. */
   readonly stateTables: ReadonlyMap<string, string>
 }
 
@@ -52,7 +52,7 @@ export async function ensureResources(options: LocalResourcesOptions): Promise<L
     const sinkTables = await ensureTables(planned, dynamodb, systemClock, tables)
     const stateTables = new Map<string, string>()
     for (const { kind, name } of planned.stages) {
-      if (kind !== 'keyed') continue
+      if (kind === 'stateless') continue
       const tableName = tableNameOf(planned.topology, name)
       await ensureStateTable(dynamodb, systemClock, tableName)
       stateTables.set(name, tableName)
@@ -79,7 +79,7 @@ async function ensureStreams(options: LocalResourcesOptions): Promise<ReadonlyMa
 /** What a stage's function is told: Kinesis streams for everything, but for state and for the sinks that are tables. */
 export function bindingsOf(planned: Plan, stage: StagePlan, resources: LocalResources): StageBindings {
   const streamOf = (name: string): LocalStream => resources.streams.get(name) as LocalStream
-  const stateTable = resources.stateTables.get(stateOf(planned, stage.name) ?? '')
+  const stateTable = resources.stateTables.get(stage.name)
   return {
     formatVersion: 1,
     topology: planned.topology,

@@ -47,22 +47,13 @@ export function stageNamed(planned: Plan, name: string): StagePlan {
   throw new ConfigurationError(`topology "${planned.topology}" has no stage "${name}": its stages are ${known}.`)
 }
 
-/**
- * The keyed stage in whose table a stage keeps what it keeps: a keyed stage in its own, a feeding stage its progress in
- * that of the first keyed stage it feeds, in the order of declaration. Undefined for a stateless stage, which keeps nothing.
- *
- * @example
- * stateOf(plan(flights), 'by-airport') // 'by-airport'
- */
-export function stateOf(planned: Plan, stage: string): string | undefined {
-  const found = stageNamed(planned, stage)
-  return found.kind === 'keyed' ? found.name : found.feeds[0]?.stage
-}
-
 /** What the stream of a keyed stage is called where nobody says otherwise. */
 export const streamNameOf = (topology: string, stage: string): string => `${topology}-${stage}`
 
-/** What the state table of a keyed stage is called where nobody says otherwise. */
+/**
+ * What the table of a stage is called where nobody says otherwise: of a keyed stage, for keys and progress; of one that feeds,
+ * for its progress. Each has its own, so that where its progress is depends on its name alone, whatever else is added or removed.
+ */
 export const tableNameOf = (topology: string, stage: string): string => `${topology}-${stage}-state`
 
 function hintsFor(graph: Graph, consumers: Consumers): string[] {

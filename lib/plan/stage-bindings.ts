@@ -15,7 +15,7 @@ export interface StageBindings {
   readonly sources: readonly SourceBinding[]
   readonly sinks: readonly SinkBinding[]
   readonly deadLetters: DeadLetterBinding
-  /** The table of keys and progress. @default none: the stage keeps nothing */
+  /** The stage's own table, of keys and progress. @default none: the stage keeps nothing */
   readonly state?: StateBinding
   /** The keyed stages that this one feeds. @default none */
   readonly feeds?: readonly FeedBinding[]
@@ -29,7 +29,7 @@ export interface AnnouncerBindings {
   readonly announces: readonly AnnouncedStage[]
 }
 
-/** A stage that keeps progress: the stream that it reads, and the table that its progress is in. */
+/** A stage that keeps progress: the stream that it reads, and its own table, which its progress is in. */
 export type AnnouncedStage = {
   readonly stage: string
   readonly state: StateBinding

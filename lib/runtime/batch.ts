@@ -28,6 +28,7 @@ export interface BatchResult {
 
 /** The records of a list from an index on. */
 export function rest(records: RecordList, from: number): SourceRecord[] {
+  if (Array.isArray(records)) return records.slice(from)
   return Array.from({ length: records.length - from }, (_, i) => records.at(from + i) as SourceRecord)
 }
 

@@ -1,8 +1,9 @@
 /** The time that an invocation has: when it must stop, and when it can wait no longer. */
 
-import { ConfigurationError, describeError } from '../core/errors.ts'
+import { ConfigurationError } from '../core/errors.ts'
 import { failureAt, type PartitionBatch, type PartitionFailure } from './batch.ts'
 import type { Stop } from './lane.ts'
+import { errorFields } from './outbox.ts'
 import type { Ports, RunnerClock } from './ports.ts'
 
 /**
@@ -90,9 +91,8 @@ export async function partitionAlone(
     return await run()
   } catch (error) {
     if (error instanceof ConfigurationError) throw error
-    const { name, code } = describeError(error)
     metrics.count('records-returned', batch.records.length)
-    logger.warn('a batch goes back to its source', { partition: batch.partition, error: name, code })
+    logger.warn('a batch goes back to its source', { partition: batch.partition, ...errorFields(error) })
     return failureAt(batch, 0, error)
   }
 }

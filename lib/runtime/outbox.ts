@@ -192,8 +192,24 @@ const tooLate = (ordinal: number): Undelivered => ({
   error: new RetryableError('what was sent was not answered before the deadline', { code: 'deadline' }),
 })
 
-/** What a log line may say of an error: never its message, which may quote a value. */
-export const errorFields = (error: unknown): { readonly error: string; readonly code: string | undefined } => {
-  const { name, code } = describeError(error)
-  return { error: name, code }
+/** Our own errors that somebody must act on: their messages name the stage, the table or the key, and the remedy. */
+const toldInFull: ReadonlySet<string> = new Set([
+  'foreign-item',
+  'foreign-table',
+  'frame-newer',
+  'frame-refused',
+  'lineage-unusable',
+  'newer-format',
+  'newer-schema',
+  'partition-unknown',
+  'progress-unreadable',
+  'sink-misconfigured',
+  'slots-changed',
+  'state-table-unusable',
+])
+
+/** What a log line may say of an error: not its message, which may quote a value, unless it is one of ours to act on. */
+export const errorFields = (error: unknown): Readonly<Record<string, string | undefined>> => {
+  const { name, code, message } = describeError(error)
+  return { error: name, code, ...(code !== undefined && toldInFull.has(code) ? { message } : {}) }
 }

@@ -20,7 +20,7 @@ export interface Logger {
 /** Counters and gauges of one stage. Names are listed in docs/metrics.md. */
 export interface Metrics {
   count(name: MetricName, value: number): void
-  gauge(name: GaugeName, value: number, unit: 'milliseconds' | 'count'): void
+  gauge(name: GaugeName, value: number, unit: 'milliseconds' | 'count' | 'bytes'): void
 }
 
 /** What is counted per invocation. */
@@ -44,8 +44,11 @@ export type MetricName =
   | 'frames-out'
   | 'impure-steps'
 
-/** What is measured per invocation. `collapse` is the records of the log per key written. */
-export type GaugeName = 'table-staleness' | 'collapse'
+/**
+ * What is measured per invocation. `collapse` is the records of the log per key written, `largest-item` the size of the largest
+ * item that was written, `open-windows` the most windows, or slices of windows that overlap, that one key holds.
+ */
+export type GaugeName = 'table-staleness' | 'collapse' | 'largest-item' | 'open-windows'
 
 /** The clock of a runner, which must also ring: one timer guards each invocation's deadline. */
 export interface RunnerClock extends Clock {

@@ -206,6 +206,7 @@ export class StageProgram {
       if (lane.items.length - lane.mark >= target.maxPerRecord) refuseMore(`stage "${lane.stage}"`, target.maxPerRecord)
       noteLatest(lane, target)
       lane.push(value, record, target.place)
+      target.trace?.note(`the key function of keyBy "${lane.stage}"`, lane.items.at(-1)?.record.key)
       target.pending++
     }
   }
@@ -231,6 +232,7 @@ export class StageProgram {
       if (lane.items.length - lane.mark >= target.maxPerRecord) refuseMore(`sink "${lane.name}"`, target.maxPerRecord)
       noteLatest(lane, target)
       const key = lane.key === undefined ? undefined : keyOf(lane, value)
+      target.trace?.note(`the key function of sink "${lane.name}"`, key)
       const place = lane.items.length - lane.mark
       lane.items.push(lane.sink.prepare({ value, key, record: target.keyed?.outputRecord() ?? record, index: place }))
       lane.ordinals.push(target.ordinal)

@@ -65,6 +65,11 @@ export class CheckedCommit implements KeyCommit {
     this.#sizes = sizes
   }
 
+  /** The largest of its items, in bytes, as DynamoDB counts. */
+  get largestItemBytes(): number {
+    return this.#sizes.reduce((most, { bytes }) => Math.max(most, bytes), 0)
+  }
+
   /** The commit, where it keeps the limits. Throws a {@link TerminalError} that names stage, key and state. */
   within(limits: StateLimits): this {
     for (const size of this.#sizes) checkItemSize(size, limits)

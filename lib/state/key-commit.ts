@@ -45,7 +45,7 @@ export interface DraftContent {
   /** Undefined where none is set. */
   readonly timers: StateValue | undefined
   /** By identity, with when they may be forgotten, in seconds since 1970 UTC. */
-  readonly redrives: Iterable<readonly [id: string, untilSeconds: number]>
+  readonly redrives: ReadonlyMap<string, number>
 }
 
 const dayMs = 86_400_000
@@ -66,7 +66,7 @@ export function commitOf(
   const entries = entriesOf(draft, lingerMs)
   const book = bookAfter(draft, entries)
   const { states, owns, stays, longestMs } = statesOf(draft)
-  const redrives = [...draft.redrives].filter(([, untilSeconds]) => untilSeconds * 1_000 > nowMs)
+  const redrives = draft.redrives.size === 0 ? [] : keptRedrives(draft.redrives, nowMs)
   const lastSeconds = Math.max(book.entriesUntilSeconds, ...redrives.map(([, untilSeconds]) => untilSeconds))
   const item = {
     position,
@@ -89,9 +89,12 @@ export function commitOf(
   return { commit: { key, readPosition, item, entries }, book }
 }
 
+const keptRedrives = (redrives: ReadonlyMap<string, number>, nowMs: number): [id: string, untilSeconds: number][] =>
+  [...redrives].filter(([, untilSeconds]) => untilSeconds * 1_000 > nowMs)
+
 function statesOf({ cells, undeclared, times }: DraftContent) {
   const states: [name: string, value: StateValue][] = undeclared.map(({ name, value }) => [name, value])
-  const owns: [name: string, own: StateValue | undefined][] = undeclared.map(({ name, own }) => [name, own])
+  const owns = undeclared.flatMap(({ name, own }): [string, StateValue][] => (own === undefined ? [] : [[name, own]]))
   let stays = states.length > 0
   let longestMs = 0
   for (const cell of cells) {
@@ -99,11 +102,17 @@ function statesOf({ cells, undeclared, times }: DraftContent) {
     const value = cell.isKeptAt(timeMs) ? cell.encoded() : undefined
     if (value === undefined) continue
     states.push([cell.place.state, value])
-    owns.push([cell.place.state, cell.own(timeMs)])
+    const own = cell.own(timeMs)
+    if (own !== undefined) owns.push([cell.place.state, own])
     if (cell.declaration.ttl === undefined) stays = true
     else longestMs = Math.max(longestMs, cell.remainingMs(timeMs))
   }
-  return { states: Object.fromEntries(states), owns: writeOwn(Object.fromEntries(owns)), stays, longestMs }
+  return {
+    states: Object.fromEntries(states),
+    owns: owns.length === 0 ? undefined : Object.fromEntries(owns),
+    stays,
+    longestMs,
+  }
 }
 
 function entriesOf({ changedEntries, times }: DraftContent, lingerMs: number): KeyCommit['entries'] {

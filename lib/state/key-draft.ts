@@ -114,14 +114,15 @@ export class KeyDraft implements StateAccess {
     this.#book = { lastingEntries, entriesUntilSeconds, entriesSince }
     this.#bookOfCommit = this.#book
     if (this.#own.timers !== undefined) this.#timers = new KeyTimers(key, this.#own.timers)
-    this.#redrives = new Map(Object.entries(this.#own.redrives ?? {}))
+    this.#redrives = new Map(this.#own.redrives && Object.entries(this.#own.redrives))
     this.#isNew = item === undefined
     for (const { kind, ttl } of states.values()) {
       if (kind === 'map') this.#keepsEntries = true
       if (ttl?.by === 'event-time') this.#keepsEventTime = true
       if (ttl?.by === 'processing-time') this.#keepsArrivalTime = true
     }
-    for (const [name, value] of Object.entries(item?.states ?? {})) this.#load(name, value)
+    if (item === undefined) return
+    for (const [name, value] of Object.entries(item.states)) this.#load(name, value)
   }
 
   /** The position that the next commit is conditional on; undefined where the key had no item. */

@@ -40,6 +40,12 @@ export const readTouched = (own: StateValue | undefined): TouchedValue => (own ?
 
 /** Undefined where there is nothing to keep. */
 export function writeOwn(own: { readonly [name: string]: StateValue | undefined }): StateValue | undefined {
-  const kept = Object.entries(own).filter(([, value]) => value !== undefined)
-  return kept.length === 0 ? undefined : (Object.fromEntries(kept) as StateValue)
+  let kept: { [name: string]: StateValue } | undefined
+  for (const name of Object.keys(own)) {
+    const value = own[name]
+    if (value === undefined) continue
+    kept ??= {}
+    kept[name] = value
+  }
+  return kept
 }

@@ -103,6 +103,7 @@ export class StateCell {
 
   /** What is kept beside the value, at the key's time `nowMs`. */
   own(nowMs: number): StateValue | undefined {
+    if (this.declaration.ttl === undefined && this.version === 1) return undefined
     const touchedMs = Number.isNaN(this.touchedMs) ? nowMs : this.touchedMs
     return writeOwn({
       touchedMs: this.declaration.ttl !== undefined && Number.isFinite(touchedMs) ? touchedMs : undefined,

@@ -27,6 +27,8 @@ const remedies: ReadonlyMap<string, string> = new Map([
   ['Set', 'keep a list'],
   ['ArrayBuffer', 'keep a Uint8Array'],
   ['Promise', 'steps are synchronous'],
+  ['function', 'keep data, and the function in the step'],
+  ['symbol', 'use text'],
 ])
 
 /**
@@ -73,7 +75,7 @@ export class CheckedCopy {
       default:
         return this.#refuse(
           typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`,
-          remedies.get(typeof value),
+          remedies.get(typeof value) ?? 'keep plain data',
         )
     }
   }
@@ -106,9 +108,9 @@ export class CheckedCopy {
     const isList = Array.isArray(value)
     if (prototypesOf(value) > (isList ? 2 : 1)) this.#refuseInstance(value)
     if (this.#path.length >= deepestNesting) {
-      this.#refuse(`nested more than ${deepestNesting} levels deep or contains itself`)
+      this.#refuse(`nested more than ${deepestNesting} levels deep or contains itself`, 'keep it flatter')
     }
-    if (Object.getOwnPropertySymbols(value).length > 0) this.#refuse('an object with a symbol as a name')
+    if (Object.getOwnPropertySymbols(value).length > 0) this.#refuse('an object with a symbol as a name', 'use text')
     return isList ? this.#list(value) : this.#map(value as Readonly<Record<string, unknown>>)
   }
 
@@ -123,7 +125,10 @@ export class CheckedCopy {
   #map(map: Readonly<Record<string, unknown>>): StateValue {
     const copy: Record<string, StateValue> = {}
     for (const name of namesOf(map)) {
-      if (name === '' || name === '__proto__') this.#refuse(`an object with the name ${JSON.stringify(name)}`)
+      if (name === '' || name === '__proto__') {
+        const remedy = 'give it another name, or use a map state, whose entries may have any'
+        this.#refuse(`an object with the name ${JSON.stringify(name)}`, remedy)
+      }
       this.#text(name)
       copy[name] = this.inside(name, map[name])
     }
@@ -145,13 +150,12 @@ export class CheckedCopy {
     this.#refuse(`a ${name}`, remedies.get(name) ?? 'keep plain objects, without methods')
   }
 
-  #refuse(what: string, remedy?: string): never {
+  #refuse(what: string, remedy: string): never {
     const path = this.#path.map((name) => (typeof name === 'number' ? `[${name}]` : `.${name}`)).join('')
     const root = typeof this.#root === 'string' ? this.#root : this.#root.path
-    throw new TerminalError(
-      `${root}${path} is ${what}, which the table cannot return unchanged${remedy ? `: ${remedy}` : ''}`,
-      { code: 'unsupported-value' },
-    )
+    throw new TerminalError(`${root}${path} is ${what}, which the table cannot return unchanged: ${remedy}`, {
+      code: 'unsupported-value',
+    })
   }
 }
 

@@ -1,5 +1,5 @@
-/** What the stages of a topology keep and feed, in memory: a state store and a stream for each keyed stage. */
-import { type Plan, stateOf } from '../plan/plan.ts'
+/** In memory: the streams of a topology's keyed stages, and a state store for each stage that keeps anything. */
+import type { Plan } from '../plan/plan.ts'
 import type { Logger, RunnerClock } from '../runtime/ports.ts'
 import type { PartitionLineage } from '../runtime/progress/lineage.ts'
 import { MemoryStateStore } from '../state/memory-store.ts'
@@ -12,8 +12,6 @@ export class MemoryStages {
   readonly #streams = new Map<string, MemoryStream>()
   readonly #sources = new Map<string, SeenPartitions>()
   readonly #stores = new Map<string, StateStore>()
-  /** By stage, the keyed stage whose table it uses. */
-  readonly #tables = new Map<string, string>()
 
   constructor(clock: RunnerClock, logger: Logger) {
     this.#clock = clock
@@ -23,14 +21,12 @@ export class MemoryStages {
   /** Makes what the topology lacks here. A second handler of the topology finds the streams and states of the first. */
   serve(planned: Plan): void {
     for (const stage of planned.stages) {
-      const table = stateOf(planned, stage.name)
-      if (table !== undefined) this.#tables.set(stage.name, table)
-      if (stage.kind === 'feeding' && !this.#sources.has(stage.name))
-        this.#sources.set(stage.name, new SeenPartitions())
-      if (stage.kind !== 'keyed' || this.isKeyed(stage.name)) continue
+      const { kind, name } = stage
+      if (kind === 'stateless' || this.#stores.has(name)) continue
       const ports = { clock: this.#clock, logger: this.#logger }
-      this.#streams.set(stage.name, new MemoryStream({ stage: stage.name, slots: stage.slots, ...ports }))
-      this.#stores.set(stage.name, new MemoryStateStore({ stage: stage.name, clock: this.#clock }))
+      if (kind === 'feeding') this.#sources.set(name, new SeenPartitions())
+      else this.#streams.set(name, new MemoryStream({ stage: name, slots: stage.slots, ...ports }))
+      this.#stores.set(name, new MemoryStateStore({ stage: name, clock: this.#clock }))
     }
   }
 
@@ -48,7 +44,7 @@ export class MemoryStages {
   }
 
   state(stage: string): StateStore | undefined {
-    return this.#stores.get(this.#tables.get(stage) ?? '')
+    return this.#stores.get(stage)
   }
 
   lineage(stage: string): PartitionLineage | undefined {

@@ -10,6 +10,10 @@ import { systemClock } from '../../lib/aws/system-clock.ts'
 import { lookAtQueue } from './look-at-queue.ts'
 
 const url = process.env.MILLRACE_MINISTACK_URL
+if (url === undefined) {
+  // Said aloud, as a comparison that nobody misses is never run.
+  test.skip('SKIPPED: the queue of dead letters on MiniStack, as MILLRACE_MINISTACK_URL is not set', () => {})
+}
 const describeOnService = url === undefined ? describe.skip : describe
 
 describeOnService('the queue of dead letters on MiniStack', () => {

@@ -26,9 +26,10 @@ describe('the CDK app', () => {
     expect(context['@aws-cdk/core:validateAgainstDefaultRules']).toBe(true)
     const resources = Object.values<{ Type: string }>(synthesise())
     const count = (type: string) => resources.filter((resource) => resource.Type === type).length
-    expect(count('AWS::Kinesis::Stream')).toBe(3)
-    expect(count('AWS::Lambda::Function')).toBe(1)
-    expect(count('AWS::Lambda::EventSourceMapping')).toBe(1)
+    // The source, four sinks and what the keyed stage reads; the two stages and the announcer.
+    expect(count('AWS::Kinesis::Stream')).toBe(6)
+    expect(count('AWS::Lambda::Function')).toBe(3)
+    expect(count('AWS::Lambda::EventSourceMapping')).toBe(2)
     expect(count('AWS::SQS::Queue')).toBe(1)
     expect(findingsIn(outdir)).toEqual([])
   }, 60_000)

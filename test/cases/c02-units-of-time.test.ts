@@ -2,11 +2,14 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { milliseconds, minutes } from '../../lib/core/duration.ts'
 import { text } from '../../lib/core/format.ts'
+import { count } from '../../lib/operators/aggregators/count.ts'
 import { kafkaEvent, kinesisEvent, lambdaContext } from '../../lib/testing/events.ts'
 import { memoryPorts } from '../../lib/testing/memory-ports.ts'
 import { TestDriver } from '../../lib/testing/test-driver.ts'
 import { type EventTime, epochMs, epochSeconds, isoTime } from '../../lib/time/event-time.ts'
+import { tumbling } from '../../lib/time/windows/hopping.ts'
 import { Topology } from '../../lib/topology/topology.ts'
 
 const instantMs = 1671562498449
@@ -40,6 +43,27 @@ test('arrival in seconds (Kinesis) and in ms (Kafka) is the same instant, in the
   await handler(kafkaEvent({ 'lines-0': [{ offset: 1, value: 'a', timestampMs: 1671562498449 }] }), lambdaContext())
   expect(ports.received(out)).toEqual([instantMs, instantMs])
   for (const time of ports.received(out)) expect(time >= window[0] && time < window[1]).toBe(true)
+})
+
+test('a window of arrival times takes both of them', async () => {
+  const app = new Topology('arrival-windows')
+  const out = app.sink<readonly [number, number, number]>('out')
+  const windows = app
+    .source('lines', text())
+    .keyBy('by-line', (line) => line)
+    .window(tumbling(minutes(1), { grace: milliseconds(0) }))
+    .aggregate('lines-per-minute', { n: count() }, { emit: 'on-update' })
+  windows.results.map(({ window, value }) => [window.startMs, window.endMs, value.n] as const).to(out)
+  windows.late.map((line) => [Number.NaN, Number.NaN, line.length] as const).to(out)
+  const ports = memoryPorts()
+  const handler = streamHandler(app, { ports })
+  await handler(kinesisEvent(['a'], { arrivalTimeMs: instantMs }), lambdaContext())
+  await handler(kafkaEvent({ 'lines-0': [{ offset: 1, value: 'a', timestampMs: 1671562498449 }] }), lambdaContext())
+  for (const frames of ports.takeFrames('by-line')) await handler(frames, lambdaContext())
+  expect(ports.received(out)).toEqual([
+    [...window, 1],
+    [...window, 2],
+  ])
 })
 
 test('seconds read as ms never land in 1970 in silence, nor ms read as seconds in the far future', async () => {

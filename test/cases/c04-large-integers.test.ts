@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { json } from '../../lib/core/format.ts'
+import { valueState } from '../../lib/state/states.ts'
+import { kinesisEvent } from '../../lib/testing/events.ts'
 import { TestDriver } from '../../lib/testing/test-driver.ts'
 import { Topology } from '../../lib/topology/topology.ts'
+import { StageOnTable, stores } from './stage-on-table.ts'
 
 const payloads = [
   '{"id":1524831183200260096,"v":1}',
@@ -36,5 +39,57 @@ test('as BigInt they are two keys', async () => {
   expect(await countsById('bigint')).toEqual({
     ids: ['1524831183200260096', '1524831183200260097', '7'],
     codes: ['3 unsafe-integer', '4 unsafe-integer'],
+  })
+})
+
+describe.each(stores)('keyed by the id on the %s store', (store) => {
+  const schema = z.object({ id: z.union([z.number(), z.bigint()]), v: z.number() })
+
+  /** What is counted by id, and the codes of what is not. */
+  async function countedBy(
+    largeIntegers: 'refuse' | 'bigint',
+    idOf: (id: number | bigint) => number | bigint | string,
+  ) {
+    const app = new Topology('ids')
+    const out = app.sink<string>('out')
+    app
+      .source('in', schema, { format: json({ largeIntegers }) })
+      .map(({ id }) => ({ id: idOf(id) }))
+      .keyBy('by-key', ({ id }) => String(id))
+      .process('counting', {
+        state: { count: valueState<number>() },
+        step({ id }, { key, state }) {
+          const count = (state.count.get() ?? 0) + 1
+          state.count.set(count)
+          return [`${key} ${id} ${count}`]
+        },
+      })
+      .to(out)
+    const stage = new StageOnTable(app, store)
+    await stage.send(kinesisEvent([...payloads, payloads[0]]))
+    return {
+      counted: stage.ports.received(out).toSorted(),
+      codes: stage.ports.deadLettered.map(({ reason }) => reason.code),
+    }
+  }
+
+  test('as BigInt that a step makes text of they are two keys', async () => {
+    expect(await countedBy('bigint', String)).toEqual({
+      counted: [
+        '1524831183200260096 1524831183200260096 1',
+        '1524831183200260096 1524831183200260096 2',
+        '1524831183200260097 1524831183200260097 1',
+        '7 7 1',
+      ],
+      codes: ['unsafe-integer', 'unsafe-integer'],
+    })
+  })
+
+  test('refused ids make no key, and a BigInt is refused where it would leave its stage as JSON', async () => {
+    const counted = ['7 7 1']
+    expect(await countedBy('refuse', (id) => id)).toEqual({ counted, codes: Array(5).fill('unsafe-integer') })
+    const lossy = 'not-serialisable'
+    const codes = [lossy, lossy, 'unsafe-integer', 'unsafe-integer', lossy]
+    expect(await countedBy('bigint', (id) => id)).toEqual({ counted, codes })
   })
 })

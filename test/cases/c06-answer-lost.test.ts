@@ -1,7 +1,12 @@
-/** C06, as far as stores go: a write whose answer is lost is found out and counted once; whoever dies midway blocks nobody. */
+/** C06: a write whose answer is lost is found out and counted once; whoever dies midway blocks nobody. */
+import { text } from '../../lib/core/format.ts'
 import type { StateStore } from '../../lib/state/state-store.ts'
+import { mapState, valueState } from '../../lib/state/states.ts'
+import { kinesisEvent } from '../../lib/testing/events.ts'
+import { Topology } from '../../lib/topology/topology.ts'
 import { awsError, never } from '../aws/sink-worlds.ts'
 import { StateTable } from '../aws/state-table.ts'
+import { StageOnTable } from './stage-on-table.ts'
 
 const countedAt = (position: number, count: number) => ({ position, states: { count }, expiresAtSeconds: undefined })
 const commit = (store: StateStore, readPosition: number | undefined, position: number, count: number, entry = false) =>
@@ -64,4 +69,53 @@ describe.each([
     await count(table.store(), 1, entry)
     expect((await table.store().readKeys(['k'], never())).get('k')).toEqual(countedAt(1, 1))
   })
+})
+
+describe.each([
+  ['a put', false],
+  ['a transaction', true],
+])('C06 in a keyed stage that commits with %s', (_, withEntries) => {
+  function counting() {
+    const app = new Topology('app')
+    const out = app.sink<string>('out')
+    app
+      .source('lines', text())
+      .keyBy('by-key', (line) => line)
+      .process('counting', {
+        state: { count: valueState<number>(), seen: mapState<number>() },
+        step(line, { state }) {
+          const count = (state.count.get() ?? 0) + 1
+          state.count.set(count)
+          if (withEntries) state.seen.set(String(count), count)
+          return [`${line} ${count}`]
+        },
+      })
+      .to(out)
+    const stage = new StageOnTable(app, 'DynamoDB')
+    return { out, stage, table: stage.tables.get('by-key') as StateTable }
+  }
+  const isWrite = (operation: string): boolean => /Put|Transact/.test(operation)
+
+  /** Two batches; the write with that index goes wrong. Answers how many writes there were. */
+  async function withWrite(index: number, wrong: 'before' | 'after'): Promise<number> {
+    const { out, stage, table } = counting()
+    let writes = 0
+    table[wrong] = ({ operation }) => {
+      if (isWrite(operation) && writes++ === index) throw awsError('Error', { code: 'ECONNRESET' })
+    }
+    await stage.send(kinesisEvent(['a', 'b', 'a']))
+    await stage.send(kinesisEvent(['a', 'b'], { firstIndex: 3 }))
+    expect(stage.ports.received(out).toSorted()).toEqual(['a 1', 'a 2', 'a 3', 'b 1', 'b 2'])
+    expect(stage.ports.deadLettered).toEqual([])
+    return writes
+  }
+
+  test.each(['before', 'after'] as const)(
+    'whichever write is cut off %s its effect, each record counts once',
+    async (wrong) => {
+      const writes = await withWrite(-1, wrong)
+      expect(writes).toBeGreaterThan(6)
+      for (let index = 0; index < writes; index++) await withWrite(index, wrong)
+    },
+  )
 })

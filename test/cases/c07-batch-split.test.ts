@@ -1,12 +1,18 @@
 /**
- * C07, as far as stores go: a state is the same, and so is the output made of it, whether it was written a moment ago or
+ * C07: a state is the same, and so is the output made of it, whether it was written a moment ago or
  * comes from the table. What cannot be the same is a typed error on first use.
  */
 import fc from 'fast-check'
+import { RetryableError } from '../../lib/core/errors.ts'
+import { text } from '../../lib/core/format.ts'
 import type { KeyItem, StateStore, StateValue } from '../../lib/state/state-store.ts'
+import { valueState } from '../../lib/state/states.ts'
 import { checkValue } from '../../lib/state/values.ts'
+import { kinesisEvent } from '../../lib/testing/events.ts'
+import { Topology } from '../../lib/topology/topology.ts'
 import { never } from '../aws/sink-worlds.ts'
 import { bothStores } from '../state/both-stores.ts'
+import { StageOnTable, stores } from './stage-on-table.ts'
 
 type Reducer = (state: StateValue | undefined, event: number) => unknown
 
@@ -85,5 +91,56 @@ describe.each(bothStores)('C07 on the %s store', (_, makeStore) => {
       }),
       { numRuns: 50 },
     )
+  })
+})
+
+describe.each(stores)('C07 in a keyed stage on the %s store', (store) => {
+  /** The reducer of the case: what it would keep differs by whether it was loaded, if the table kept it at all. */
+  async function played(
+    next: (state: unknown, line: string) => unknown,
+    cuts: readonly (readonly string[])[],
+    retried = false,
+  ) {
+    const app = new Topology('app')
+    const out = app.sink<unknown>('out')
+    let left = retried ? 1 : 0
+    app
+      .source('lines', text())
+      .keyBy('by-key', () => 'k')
+      .process('folding', {
+        state: { folded: valueState<unknown>() },
+        step(line, { state }) {
+          if (line === 'e2' && left-- > 0) throw new RetryableError('once')
+          state.folded.set(next(state.folded.get(), line))
+          return [JSON.stringify(state.folded.get())]
+        },
+      })
+      .to(out)
+    const stage = new StageOnTable(app, store)
+    let firstIndex = 0
+    for (const lines of cuts) {
+      await stage.send(kinesisEvent(lines, { firstIndex }))
+      firstIndex += lines.length
+    }
+    const { signal } = new AbortController()
+    return {
+      received: stage.ports.received(out),
+      codes: stage.ports.deadLettered.map(({ reason }) => reason.code),
+      state: (await stage.ports.state('by-key')?.readKeys(['k'], signal))?.get('k')?.states,
+    }
+  }
+
+  test.each<[string, (state: unknown, line: string) => unknown, readonly string[]]>([
+    [
+      'what the table does not return is a dead letter with a code',
+      (state, line) => ({ first: Object(state).first ?? new Date(0), seen: new Map([[line, 1]]), x: undefined }),
+      ['unsupported-value', 'unsupported-value'],
+    ],
+    ['what it returns is the same', (state, line) => ({ z: 1, first: Object(state).first ?? line, a: line }), []],
+  ])('%s: as one batch, as two, and as one batch that is retried', async (_what, next, codes) => {
+    const whole = await played(next, [['e1', 'e2']])
+    expect(whole.codes).toEqual(codes)
+    expect(await played(next, [['e1'], ['e2']])).toEqual(whole)
+    expect(await played(next, [['e1', 'e2']], true)).toEqual(whole)
   })
 })

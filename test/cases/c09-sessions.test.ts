@@ -13,11 +13,12 @@ const orders = [
 ]
 
 /** Every way to cut three records into batches. */
-const cuts = (times: readonly number[]): readonly (readonly number[])[][] =>
-  [[3], [1, 2], [2, 1], [1, 1, 1]].map((sizes) => {
-    let from = 0
-    return sizes.map((size) => times.slice(from, (from += size)))
-  })
+const cuts = ([a = 0, b = 0, c = 0]: readonly number[]): readonly (readonly number[])[][] => [
+  [[a, b, c]],
+  [[a], [b, c]],
+  [[a, b], [c]],
+  [[a], [b], [c]],
+]
 
 describe.each(['on-close', 'on-update', 'final'] as const)('emit %s', (emit) => {
   // A record exactly the gap behind the last one begins a session of its own: that is the rule for those that touch.

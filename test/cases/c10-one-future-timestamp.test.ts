@@ -26,6 +26,7 @@ test.each([
   ])
   expect(windowed.late).toEqual([rogue])
   expect(windowed.driver.deadLetters).toEqual([])
+  expect(windowed.driver.ports.counted('records-skewed')).toBe(1)
 })
 
 test('what is exactly at the limit counts, what is a ms beyond does not', async () => {

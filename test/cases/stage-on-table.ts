@@ -1,7 +1,8 @@
 /** The real handler of a topology with keyed stages, on either store, invoked as Lambda does: what is not done comes again. */
 import type { KinesisStreamEvent } from 'aws-lambda'
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
-import { plan, stateOf } from '../../lib/plan/plan.ts'
+import { type StreamResponse, streamHandler } from '../../lib/aws/stream-handler.ts'
+import { isRetryable } from '../../lib/core/errors.ts'
+import { plan } from '../../lib/plan/plan.ts'
 import type { StateStore } from '../../lib/state/state-store.ts'
 import { lambdaContext } from '../../lib/testing/events.ts'
 import { type MemoryPorts, memoryPorts } from '../../lib/testing/memory-ports.ts'
@@ -12,6 +13,8 @@ const mostInvocations = 20
 
 export class StageOnTable {
   readonly ports: MemoryPorts
+  /** Of each stage; unused where the state is in memory. */
+  readonly tables = new Map<string, StateTable>()
   /** What the handler answered for the events of each batch, in order. */
   readonly answers: string[][] = []
   readonly #handler: ReturnType<typeof streamHandler>
@@ -19,11 +22,14 @@ export class StageOnTable {
   constructor(app: Topology, store: 'memory' | 'DynamoDB') {
     const memory = memoryPorts()
     const planned = plan(app)
-    const tables = new Map<string, StateStore>()
+    const stores = new Map<string, StateStore>()
     for (const { name, kind } of planned.stages) {
-      if (kind === 'keyed') tables.set(name, new StateTable().store({ stage: name }))
+      if (kind === 'stateless') continue
+      const table = new StateTable()
+      this.tables.set(name, table)
+      stores.set(name, table.store({ stage: name }))
     }
-    const onTables = (stage: string): StateStore | undefined => tables.get(stateOf(planned, stage) ?? '')
+    const onTables = (stage: string): StateStore | undefined => stores.get(stage)
     const state = store === 'memory' ? memory.state : onTables
     this.ports = {
       ...memory,
@@ -46,12 +52,26 @@ export class StageOnTable {
     this.answers.push(told)
     for (let from = 0, invocation = 0; from < Records.length; invocation++) {
       expect(invocation).toBeLessThan(mostInvocations)
-      const { batchItemFailures } = await this.#handler({ Records: Records.slice(from) }, lambdaContext())
-      const [failure] = batchItemFailures
+      const answer = await this.#answer({ Records: Records.slice(from) })
+      if (answer === 'rejected') {
+        told.push(answer)
+        continue
+      }
+      const [failure] = answer.batchItemFailures
       if (failure === undefined) return
       told.push(String(failure.itemIdentifier))
       from = Records.findIndex(({ kinesis }) => kinesis.sequenceNumber === failure.itemIdentifier)
       expect(from).toBeGreaterThanOrEqual(0)
+    }
+  }
+
+  /** A rejection that says it may pass makes all of the batch come again. */
+  async #answer(event: KinesisStreamEvent): Promise<StreamResponse | 'rejected'> {
+    try {
+      return await this.#handler(event, lambdaContext())
+    } catch (error) {
+      if (isRetryable(error)) return 'rejected'
+      throw error
     }
   }
 }

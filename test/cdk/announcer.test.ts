@@ -55,18 +55,14 @@ describe('the announcer of an application', () => {
   it('is told of the stream and the table of every stage that keeps progress, and of no other', () => {
     const stack = newStack()
     const bindings = bindingsOfFunction(stack, announcerOf(ridesIn(stack)).function)
-    const driver = { tableName: expect.stringMatching(/RidesbydriverTable/) }
+    const table = (id: string) => ({ tableName: expect.stringMatching(id) })
     expect(bindings).toEqual({
       formatVersion: 1,
       topology: 'rides-app',
       announces: [
-        { stage: 'rides', streamArn: 'In', state: driver },
-        { stage: 'by-driver', streamArn: 'RidesbydriverStream', state: driver },
-        {
-          stage: 'by-city',
-          streamArn: 'RidesbycityStream',
-          state: { tableName: expect.stringMatching(/RidesbycityTable/) },
-        },
+        { stage: 'rides', streamArn: 'In', state: table('RidesridesTable') },
+        { stage: 'by-driver', streamArn: 'RidesbydriverStream', state: table('RidesbydriverTable') },
+        { stage: 'by-city', streamArn: 'RidesbycityStream', state: table('RidesbycityTable') },
       ],
     })
   })
@@ -107,6 +103,7 @@ describe('the announcer of an application', () => {
       [
         'dynamodb:GetItem RidesbycityTable',
         'dynamodb:GetItem RidesbydriverTable',
+        'dynamodb:GetItem RidesridesTable',
         ...looks('In'),
         ...looks('RidesbycityStream'),
         ...looks('RidesbydriverStream'),
@@ -150,6 +147,9 @@ it('an application without keyed stages has none', () => {
   const stack = newStack()
   expect(shopIn(stack).announcer).toBeUndefined()
   Template.fromStack(stack).resourceCountIs('AWS::Events::Rule', 0)
+  expect(() => shopIn(newStack(), () => ({ announcer: { memorySize: 512 } }))).toThrow(
+    'topology "shop" has no keyed stage, and so no announcer',
+  )
 })
 
 it('a source whose partitions cannot be listed does not feed a keyed stage', () => {

@@ -22,7 +22,8 @@ describe('a keyed stage', () => {
     // The announcer's is the fifth.
     template.resourceCountIs('AWS::Lambda::Function', 5)
     template.resourceCountIs('AWS::Lambda::EventSourceMapping', 4)
-    template.resourceCountIs('AWS::DynamoDB::GlobalTable', 2)
+    // That of the stage that feeds is the third.
+    template.resourceCountIs('AWS::DynamoDB::GlobalTable', 3)
     const { stream, table, function: handler } = application.stage('by-driver')
     expect(stack.resolve(stream.streamArn)['Fn::GetAtt'][0]).toMatch(/^RidesbydriverStream[0-9A-F]{8}$/)
     expect(stack.resolve(table.tableArn)['Fn::GetAtt'][0]).toMatch(/^RidesbydriverTable[0-9A-F]{8}$/)
@@ -44,28 +45,34 @@ describe('a keyed stage', () => {
     })
   })
 
-  it('has a table on demand with text keys, TTL, recovery and encryption, which outlives the stack', () => {
-    const stack = newStack()
-    ridesIn(stack)
-    expect(propertiesOf(stack, 'AWS::DynamoDB::GlobalTable', 'Ridesbycity')).toMatchObject({
-      DeletionPolicy: 'Retain',
-      UpdateReplacePolicy: 'Retain',
-      Properties: {
-        BillingMode: 'PAY_PER_REQUEST',
-        KeySchema: [
-          { AttributeName: 'pk', KeyType: 'HASH' },
-          { AttributeName: 'sk', KeyType: 'RANGE' },
-        ],
-        AttributeDefinitions: [
-          { AttributeName: 'pk', AttributeType: 'S' },
-          { AttributeName: 'sk', AttributeType: 'S' },
-        ],
-        TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
-        SSESpecification: { SSEEnabled: true },
-        Replicas: [{ PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true } }],
-      },
-    })
-  })
+  it.each([
+    ['has', 'Ridesbycity'],
+    ['is fed by one that has', 'Ridesrides'],
+  ])(
+    '%s a table on demand with text keys, TTL, recovery and encryption, which outlives the stack',
+    (_what, idBegins) => {
+      const stack = newStack()
+      ridesIn(stack)
+      expect(propertiesOf(stack, 'AWS::DynamoDB::GlobalTable', idBegins)).toMatchObject({
+        DeletionPolicy: 'Retain',
+        UpdateReplacePolicy: 'Retain',
+        Properties: {
+          BillingMode: 'PAY_PER_REQUEST',
+          KeySchema: [
+            { AttributeName: 'pk', KeyType: 'HASH' },
+            { AttributeName: 'sk', KeyType: 'RANGE' },
+          ],
+          AttributeDefinitions: [
+            { AttributeName: 'pk', AttributeType: 'S' },
+            { AttributeName: 'sk', AttributeType: 'S' },
+          ],
+          TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
+          SSESpecification: { SSEEnabled: true },
+          Replicas: [{ PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true } }],
+        },
+      })
+    },
+  )
 
   it('is read from its own stream without end, one batch of a shard at a time', () => {
     const stack = newStack()
@@ -83,27 +90,27 @@ describe('a keyed stage', () => {
     })
   })
 
-  it('is told of its stream, its table and what it feeds; so is the stage before it; a stateless one of none', () => {
+  it('is told of its stream, its table and what it feeds; the stage before it of a table of its own; a stateless one of none', () => {
     const stack = newStack()
     const application = ridesIn(stack)
     const told = (stage: string) => {
       const { sources, state, feeds } = bindingsOf(stack, application, stage)
       return { sources, state, feeds }
     }
-    const table = { tableName: expect.stringMatching(/RidesbydriverTable/) }
+    const table = (id: string) => ({ tableName: expect.stringMatching(id) })
     expect(told('rides')).toEqual({
       sources: [{ name: 'rides', kind: 'kinesis', streamArn: 'In' }],
-      state: table,
+      state: table('RidesridesTable'),
       feeds: [{ stage: 'by-driver', slots: 128, streamArn: 'RidesbydriverStream' }],
     })
     expect(told('by-driver')).toEqual({
       sources: [{ name: 'by-driver', kind: 'kinesis', streamArn: 'RidesbydriverStream' }],
-      state: table,
+      state: table('RidesbydriverTable'),
       feeds: [{ stage: 'by-city', slots: 64, streamArn: 'RidesbycityStream' }],
     })
     expect(told('by-city')).toEqual({
       sources: [{ name: 'by-city', kind: 'kinesis', streamArn: 'RidesbycityStream' }],
-      state: { tableName: expect.stringMatching(/RidesbycityTable/) },
+      state: table('RidesbycityTable'),
       feeds: undefined,
     })
     expect(told('visits')).toMatchObject({ state: undefined, feeds: undefined })
@@ -133,11 +140,11 @@ describe('grants', () => {
     ])
   })
 
-  it('let a stage that feeds it keep its progress in the table and see no key', () => {
+  it('let a stage that feeds it keep progress in its own table, and touch no other', () => {
     const stack = newStack()
     const application = ridesIn(stack)
     expect(streamsAndTables(grantsOf(stack, application, 'rides'))).toEqual([
-      ...itemsOf('RidesbydriverTable', 'GetItem', 'PutItem'),
+      ...itemsOf('RidesridesTable', 'GetItem', 'PutItem'),
       ...reads('In'),
       'kinesis:ListShards RidesbydriverStream',
       'kinesis:PutRecords RidesbydriverStream',
@@ -148,7 +155,7 @@ describe('grants', () => {
         Statement: Match.arrayWith([
           Match.objectLike({
             Action: ['dynamodb:GetItem', 'dynamodb:PutItem'],
-            Condition: { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['progress#*', 'manifest#*'] } },
+            Condition: { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['progress#*'] } },
           }),
         ]),
       },
@@ -168,6 +175,7 @@ describe('settings', () => {
   it('provision the stream by a number of shards, and let stream and table go with the stack where that is asked', () => {
     const stack = newStack()
     ridesIn(stack, {
+      rides: { table: { removalPolicy: RemovalPolicy.DESTROY } },
       'by-city': {
         stream: { shardCount: 4, retentionPeriod: Duration.days(1), removalPolicy: RemovalPolicy.DESTROY },
         table: { removalPolicy: RemovalPolicy.DESTROY, deletionProtection: true },
@@ -184,6 +192,11 @@ describe('settings', () => {
         TimeToLiveSpecification: { AttributeName: 'ttl' },
       },
     })
+    const fed = propertiesOf(stack, 'AWS::DynamoDB::GlobalTable', 'Ridesrides')
+    expect(fed).toMatchObject({
+      DeletionPolicy: 'Delete',
+      Properties: { TimeToLiveSpecification: { AttributeName: 'ttl' } },
+    })
   })
 
   it.each([
@@ -197,11 +210,21 @@ describe('settings', () => {
     expect(() => ridesIn(newStack(), { visits: { parallelizationFactor: 2 } })).not.toThrow()
   })
 
-  it.each(['stream', 'table'] as const)('refuse a %s on a stage that has none', (setting) => {
-    expect(() => ridesIn(newStack(), { rides: { [setting]: {} } })).toThrow(
-      `stage "rides" has the setting \`${setting}\`, but only a keyed stage has`,
+  it.each([
+    ['stream', 'rides', 'but only a keyed stage has', 'has no stream of its own'],
+    ['stream', 'visits', 'but only a keyed stage has', 'has no stream of its own'],
+    ['table', 'visits', 'but it keeps nothing and has no table', 'has no table, as it keeps nothing'],
+  ] as const)('refuse a %s on stage %s, which has none', (setting, stage, refusal, missing) => {
+    expect(() => ridesIn(newStack(), { [stage]: { [setting]: {} } })).toThrow(
+      `stage "${stage}" has the setting \`${setting}\`, ${refusal}`,
     )
-    expect(() => ridesIn(newStack()).stage('rides')[setting]).toThrow(`stage "rides" has no ${setting} of its own`)
+    expect(() => ridesIn(newStack()).stage(stage)[setting]).toThrow(`stage "${stage}" ${missing}`)
+  })
+
+  it('let what a feeding stage keeps be reached', () => {
+    const stack = newStack()
+    const { table } = ridesIn(stack).stage('rides')
+    expect(stack.resolve(table.tableArn)['Fn::GetAtt'][0]).toMatch(/^RidesridesTable[0-9A-F]{8}$/)
   })
 
   it('refuse a record distribution under which Kinesis ignores hash keys, at synth', () => {

@@ -70,14 +70,13 @@ test(
     })
     try {
       // GIVEN streams and tables, and no stage that runs
-      const tableOf = (stage: string) => ({ tableName: `quiet-app-${stage}-state` })
       const bindings: AnnouncerBindings = {
         formatVersion: 1,
         topology: 'quiet-app',
         announces: ['calls', ...keyed].map((stage) => ({
           stage,
           streamName: app.streamOf(stage).streamName,
-          state: tableOf(stage === 'calls' ? 'by-line' : stage),
+          state: { tableName: `quiet-app-${stage}-state` },
         })),
       }
       const file = await bundleHandler({

@@ -4,7 +4,7 @@ import { text } from '../../lib/core/format.ts'
 import { otherwise } from '../../lib/operators/branch.ts'
 import { lookup, refreshedTable, staticTable, type Table } from '../../lib/operators/enrich/table.ts'
 import { sideOutput } from '../../lib/operators/keyed/side-output.ts'
-import { plan, stateOf, streamNameOf, tableNameOf } from '../../lib/plan/plan.ts'
+import { plan, streamNameOf, tableNameOf } from '../../lib/plan/plan.ts'
 import { operatorState, valueState } from '../../lib/state/states.ts'
 import type { KeyedStream, Stream } from '../../lib/topology/stream.ts'
 import { Topology } from '../../lib/topology/topology.ts'
@@ -90,17 +90,9 @@ describe('stages', () => {
     expect([...stage.operatorStates.keys()]).toEqual(['totals.seen'])
   })
 
-  test('state is found in the table of the keyed stage, progress of a feeding one in the first table that it feeds', () => {
-    const { app, source, sink } = lines()
-    app.source('plain', text()).to(sink)
-    last(source.keyBy('one', self), 'a')
-    last(source.keyBy('two', self), 'b')
-    const planned = plan(app)
-    expect(stateOf(planned, 'plain')).toBeUndefined()
-    expect(stateOf(planned, 'lines')).toBe('one')
-    expect(stateOf(planned, 'two')).toBe('two')
-    expect(() => stateOf(planned, 'three')).toThrow('has no stage "three"')
+  test('its stream and its table follow its name alone, and so does the table of one that feeds it', () => {
     expect([streamNameOf('app', 'one'), tableNameOf('app', 'one')]).toEqual(['app-one', 'app-one-state'])
+    expect(tableNameOf('app', 'lines')).toBe('app-lines-state')
   })
 })
 

@@ -129,6 +129,8 @@ describe('checkValue', () => {
         message: expect.stringContaining(message),
       }),
     )
+    // And what to do instead, whatever it is.
+    expect(() => checkValue(value, 'state')).toThrow(/, which the table cannot return unchanged: \w/)
   })
 
   test('takes as many levels as it says', () => {

@@ -16,7 +16,7 @@ import {
   type Item,
 } from '../../../lib/emulator/dynamodb/index.ts'
 import { type SourceHandle, type StreamHandlerOptions, streamHandler, type Topology } from '../../../lib/index.ts'
-import { type Plan, plan, stageNamed, stateOf, tableNameOf } from '../../../lib/plan/plan.ts'
+import { type Plan, plan, stageNamed, tableNameOf } from '../../../lib/plan/plan.ts'
 import { kinesisEvent, lambdaContext, type MemoryPorts, memoryPorts, VirtualClock } from '../../../lib/testing/index.ts'
 
 /** One operation on a state table, and what DynamoDB says that it consumed. */
@@ -59,13 +59,14 @@ export class TableWorld {
     this.ports = memoryPorts({ clock: this.clock })
     this.client = this.#client()
     this.#plan = plan(topology)
-    for (const { kind, name } of this.#plan.stages) if (kind === 'keyed') this.#createTable(name, withStreams)
+    for (const { kind, name } of this.#plan.stages) {
+      if (kind !== 'stateless') this.#createTable(name, withStreams && kind === 'keyed')
+    }
     const stores = new Map<string, DynamoDBStateStore>()
     const state = (stage: string): DynamoDBStateStore | undefined => {
-      const owner = stateOf(this.#plan, stage)
-      if (owner === undefined) return undefined
-      const store = stores.get(owner) ?? this.#store(owner)
-      stores.set(owner, store)
+      if (stageNamed(this.#plan, stage).kind === 'stateless') return undefined
+      const store = stores.get(stage) ?? this.#store(stage)
+      stores.set(stage, store)
       return store
     }
     this.#handler = streamHandler(topology, { ...options, ports: { ...this.ports, state } })

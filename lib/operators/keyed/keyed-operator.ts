@@ -7,6 +7,7 @@
 import type { RecordInfo } from '../../core/record.ts'
 import type { KeyDraft, TimerDomain } from '../../state/key-draft.ts'
 import type { Key } from '../../state/key-encoding.ts'
+import type { StateValue } from '../../state/state-store.ts'
 import type { OperatorStateDeclaration, StateDeclaration } from '../../state/states.ts'
 import type { Emit, LinkContext } from '../operator.ts'
 
@@ -63,6 +64,8 @@ export interface WindowTraits {
   readonly heldBackMs: number
   /** For how long after the end of its window a result may come that revises it: windows behind need as much grace. */
   readonly trailsMs: number
+  /** How many windows, or slices of windows that overlap, a state holds as it is stored. */
+  openIn(stored: StateValue): number
 }
 
 /** An entry of a map state, by the state's stored name. */

@@ -206,7 +206,10 @@ export class KeyedKnowledge implements FeederKnowledge {
   }
 
   async facts(fed: string): Promise<readonly UpstreamFacts[]> {
-    return this.#all.stream.listed.map((listed) => this.#factsOf(listed.partition, this.#beginOf(listed), fed))
+    // From a partition that holds no slot nothing is ever sent, and its watermark never moves.
+    return this.#all.stream.listed
+      .filter(({ startHash, endHash }) => slotsIn(startHash, endHash, this.#stage.slots).length > 0)
+      .map((listed) => this.#factsOf(listed.partition, this.#beginOf(listed), fed))
   }
 
   async lost(partition: string, fed: string): Promise<UpstreamFacts | undefined> {

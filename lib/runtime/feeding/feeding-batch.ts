@@ -26,7 +26,7 @@ export interface FeedingParts extends StageParts<FeedingStage> {
   readonly decode: Decoder
 }
 
-/** What was true when an entry of the log, a record or an aggregate of several, had been stepped. */
+/** What is true when an entry of the log, a record or an aggregate of several, has been stepped. */
 type EntryEnd = Pick<SourceProgress, 'number' | 'largestEventTimeMs' | 'largestArrivedAtMs'> & {
   readonly completed: string
 }
@@ -60,9 +60,9 @@ class FeedingAttempt {
   readonly #stop: Stop
   readonly #outbox: Outbox
   readonly #write: ProgressWrite<SourceProgress>
-  readonly #ends: EntryEnd[] = []
-  /** Of each record, for its dead letter. */
-  readonly #ownMarksMs: number[] = []
+  /** Behind each record that was stepped, the largest event time so far, and when its record arrived. */
+  readonly #largestMs: number[] = []
+  readonly #arrivedMs: number[] = []
   /** Records that a RetryableError stopped before all their lookup keys were known. */
   readonly #returning = new Map<SourceRecord, unknown>()
   readonly #pace: Pace
@@ -197,7 +197,8 @@ class FeedingAttempt {
       if (number > lastNumber) break
       const halt = this.#pace.isOver() ? { number, error: outOfTime(), counts: false } : this.#step(i, number)
       if (halt) return (await this.#deliver(firstWaiting, number - 1)) ?? halt
-      this.#endEntry(i, number)
+      this.#largestMs.push(this.#largestEventTimeMs)
+      this.#arrivedMs.push(this.#largestArrivedAtMs)
       if (this.#outbox.target.pending < maxPendingOutputs && !this.#pace.isDue()) continue
       const refused = await this.#deliver(firstWaiting, number)
       if (refused) return refused
@@ -211,8 +212,7 @@ class FeedingAttempt {
   #step(index: number, number: number): Halt | undefined {
     const record = this.#records[index] as SourceRecord
     const isDone = number <= this.#opened.progress.doneThrough
-    const ownMarkMs = this.#largestEventTimeMs - this.#parts.stage.source.outOfOrdernessMs
-    this.#ownMarksMs[index] = ownMarkMs
+    const ownMarkMs = this.#ownMarkMs(index)
     const verdict = verdictOf(this.#opened.progress.failing, number, this.#parts.attempts)
     if (verdict === 'give-up-unseen')
       return this.#giveUp(index, number, { error: killed(), phase: 'step', attempts: this.#parts.attempts })
@@ -254,17 +254,17 @@ class FeedingAttempt {
   #run(record: SourceRecord, value: unknown): void {
     if (value === leftOut) return
     const { target } = this.#outbox
-    const run = () => this.#parts.program.run(value, record, target)
-    if (this.#parts.ports.checksPurity) {
+    const { program, ports } = this.#parts
+    if (ports.checksPurity) {
       runTwice({
-        run,
+        run: () => program.run(value, record, target),
         takeBack: () => this.#outbox.rewind(),
         changes: () => undefined,
         setTrace: (trace) => {
           target.trace = trace
         },
       })
-    } else run()
+    } else program.run(value, record, target)
     this.#outbox.settle('')
   }
 
@@ -292,23 +292,33 @@ class FeedingAttempt {
     const { topology, stage, ports } = this.#parts
     const record = this.#records[index] as SourceRecord
     const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
-    const markMs = this.#ownMarksMs[index] as number
+    const markMs = this.#ownMarkMs(index)
     return {
       entry: deadLetterOf(record, failure, where, { ownMarkMs: Number.isFinite(markMs) ? markMs : null }),
       record,
     }
   }
 
-  /** Notes where an entry of the log ends: only there can the partition go on. */
-  #endEntry(index: number, number: number): void {
-    const { position } = this.#records[index] as SourceRecord
-    if (this.#records[index + 1]?.position === position) return
-    this.#ends.push({
-      completed: position,
-      number,
-      largestEventTimeMs: this.#largestEventTimeMs,
-      largestArrivedAtMs: this.#largestArrivedAtMs,
-    })
+  /** The own mark of a record, all before which were stepped: what came before it says what it is late for. */
+  #ownMarkMs(index: number): number {
+    const largestMs = this.#largestMs[index - 1] ?? this.#opened.progress.largestEventTimeMs
+    return largestMs - this.#parts.stage.source.outOfOrdernessMs
+  }
+
+  /** The last entry of the log that is done as a whole: only where one ends can the partition go on. */
+  #entryEnd(): EntryEnd | undefined {
+    const { number } = this.#opened.progress
+    for (let i = Math.min(this.#largestMs.length, this.#doneThrough - number) - 1; i >= 0; i--) {
+      const { position } = this.#records[i] as SourceRecord
+      if (this.#records[i + 1]?.position === position) continue
+      return {
+        completed: position,
+        number: number + i + 1,
+        largestEventTimeMs: this.#largestMs[i] as number,
+        largestArrivedAtMs: this.#arrivedMs[i] as number,
+      }
+    }
+    return undefined
   }
 
   async #deliver(firstOrdinal: number, completeThrough: number): Promise<Halt | undefined> {
@@ -326,7 +336,7 @@ class FeedingAttempt {
 
   async #finish(halt: Halt | undefined): Promise<{ readonly done: string | undefined; readonly error: unknown }> {
     const { progress } = this.#opened
-    const end = this.#ends.findLast(({ number }) => number <= this.#doneThrough)
+    const end = this.#entryEnd()
     const failing = halt?.counts
       ? { number: halt.number, attempts: this.#attemptsAt(halt.number) + 1 }
       : this.#openFailure(end)

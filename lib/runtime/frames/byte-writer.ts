@@ -76,6 +76,15 @@ export class ByteWriter {
         code: 'not-utf8',
       })
     }
+    this.#wellFormed(value)
+  }
+
+  /** Text that JSON.stringify made, which writes half a surrogate pair as an escape. */
+  json(value: string): void {
+    if (value.length > shortText || !this.#shortAscii(value)) this.#wellFormed(value)
+  }
+
+  #wellFormed(value: string): void {
     const from = this.#length
     // Most texts are of ASCII: then there are as many bytes as characters, and one call writes them.
     this.count(value.length)

@@ -46,6 +46,14 @@ export function endOf(number: number): Position {
   return startOf(number + 1)
 }
 
+/** More than any step puts out, and still a number that is written in a few bytes. */
+const mostOutputs = 2 ** 40
+
+/** The position behind all outputs of a key that fires at another key's number. */
+export function endOfFiring(number: number, keyHash: string): Position {
+  return firingPosition(number, keyHash, mostOutputs)
+}
+
 /** The position ahead of every output. */
 export const firstPosition: Position = startOf(0)
 

@@ -66,7 +66,7 @@ export class RecordRows {
     writer.time(bases.arrivalTimeMs, origin.arrivalTimeMs)
     writer.byte(redrive === undefined ? 0 : 1)
     if (redrive !== undefined) writer.text(redrive)
-    if (typeof value === 'string') writer.text(value)
+    if (typeof value === 'string') writer.json(value)
     else writer.bytes(value)
     this.#before = record
     bases.move(record)

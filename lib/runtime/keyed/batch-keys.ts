@@ -4,7 +4,7 @@
  * 1. A step that finds something of its key's state missing is taken back, and runs again when that is loaded.
  * 2. Whoever finds that another attempt committed a key goes on from there: up to the position found all is done, and what
  *    lies beyond is stepped in silence, as it was published already.
- * 3. Whatever draft a key gets, its timers are noted, so that none is overlooked.
+ * 3. Whatever draft a key gets, its timers are noted, at the latest when it has fired, so that none is overlooked.
  */
 import type { EntryNotLoaded, KeyDraft } from '../../state/key-draft.ts'
 import type { KeyItem } from '../../state/state-store.ts'
@@ -90,7 +90,8 @@ export class BatchKeys {
   async loadMore(keys: readonly string[]): Promise<void> {
     const cold = keys.filter((key) => !this.#drafts.has(key))
     this.#of.parts.ports.metrics.count('keys-read', cold.length)
-    for (const [key, draft] of await this.#loading.keys(cold)) this.#adopt(key, draft)
+    // Their timers are noted when they have fired.
+    for (const [key, draft] of await this.#loading.keys(cold)) this.#put(key, draft)
   }
 
   draft(key: string): KeyDraft {
@@ -103,9 +104,13 @@ export class BatchKeys {
   }
 
   #adopt(key: string, draft: KeyDraft): void {
+    this.#put(key, draft)
+    this.#of.due.note(draft)
+  }
+
+  #put(key: string, draft: KeyDraft): void {
     this.#drafts.set(key, draft)
-    const { outbox, due, doneThrough } = this.#of
-    due.note(draft)
+    const { outbox, doneThrough } = this.#of
     const { readPosition = 0 } = draft
     if (readPosition <= doneThrough) return
     // Another attempt committed this key beyond our progress: what it sent we cannot vouch for.
@@ -200,8 +205,6 @@ export class BatchKeys {
       draft.skip(number)
       this.changed.add(key)
     }
-    // What was due at the record's number did not fire there; it does at the next.
-    this.#of.due.note(draft)
   }
 
   /** The record would have made its key's state too large. All before it was committed: reading the key again takes it back. */
@@ -222,6 +225,9 @@ export class BatchKeys {
       if (hasRecord(line) && line.record.key === key) {
         const stepped = this.#oversized.has(line.number) ? skipped : await this.step(line, index, true)
         if (stepped !== 'done' && 'halt' in stepped) throw stepped.halt
+        if (stepped === 'done' && line.record.redrive === undefined) continue
+        const halt = await this.fire({ line, index, key, keyHash: undefined }, true)
+        if (halt) throw halt.error
         if (stepped !== 'done') this.skip(line)
       } else if (isDue(this.draft(key), line)) {
         const halt = await this.fire({ line, index, key, keyHash }, true)

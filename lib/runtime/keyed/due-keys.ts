@@ -8,7 +8,7 @@
  * 3. A slot's earliest due time is a bound from below: the least of what the query saw beyond (not queried: the stored value)
  *    and of what any key waits for that was loaded, stepped here or not.
  */
-import { slotOf } from '../../core/slot.ts'
+import type { SlotMemo } from '../../core/slot.ts'
 import type { KeyDraft, TimerDomain } from '../../state/key-draft.ts'
 import type { DueEntry, StateStore } from '../../state/state-store.ts'
 import { positionHashOf } from '../frames/position.ts'
@@ -63,7 +63,7 @@ interface Domain {
 
 export class DueKeys {
   readonly #store: StateStore
-  readonly #slots: number
+  readonly #slots: SlotMemo
   readonly #progress: KeyedProgress
   readonly #signal: AbortSignal
   readonly #domains: Readonly<Record<TimerDomain, Domain>> = {
@@ -73,9 +73,13 @@ export class DueKeys {
   /** Entries that were found or put. */
   readonly #entries: DueEntry[] = []
 
-  constructor(store: StateStore, progress: KeyedProgress, signal: AbortSignal) {
+  constructor(
+    { store, slots }: { readonly store: StateStore; readonly slots: SlotMemo },
+    progress: KeyedProgress,
+    signal: AbortSignal,
+  ) {
     this.#store = store
-    this.#slots = progress.slots
+    this.#slots = slots
     this.#progress = progress
     this.#signal = signal
   }
@@ -140,7 +144,7 @@ export class DueKeys {
       for (const domain of domains) {
         const timeMs = draft.nextTimer(domain)?.timeMs
         if (timeMs === undefined || timeMs === draft.storedNextMs(domain)) continue
-        entries.push({ slot: slotOf(draft.key, this.#slots), domain, timeMs, key: draft.key })
+        entries.push({ slot: this.#slots.of(draft.key), domain, timeMs, key: draft.key })
       }
     }
     if (entries.length === 0) return
@@ -153,15 +157,15 @@ export class DueKeys {
     for (const draft of drafts) {
       for (const domain of domains) {
         const { waiting, left } = this.#domains[domain]
-        const next = draft.nextTimer(domain)
-        if (next === undefined) {
+        const timeMs = leastOf(draft, domain)
+        if (timeMs === undefined) {
           left.delete(draft.key)
           continue
         }
-        left.set(draft.key, next.timeMs)
-        const slot = slotOf(draft.key, this.#slots)
+        left.set(draft.key, timeMs)
+        const slot = this.#slots.of(draft.key)
         const known = waiting.get(slot)
-        if (known === undefined || next.timeMs < known) waiting.set(slot, next.timeMs)
+        if (known === undefined || timeMs < known) waiting.set(slot, timeMs)
       }
     }
   }
@@ -198,3 +202,9 @@ const newDomain = (): Domain => ({
   waiting: new Map(),
   left: new Map(),
 })
+
+/** What a key waits for, as the draft or as the table has it: a draft that was stepped and not committed is ahead of the table. */
+function leastOf(draft: KeyDraft, domain: TimerDomain): number | undefined {
+  const [next, stored] = [draft.nextTimer(domain)?.timeMs, draft.storedNextMs(domain)]
+  return next === undefined || (stored !== undefined && stored < next) ? stored : next
+}

@@ -4,90 +4,121 @@ import type { StepTimes } from '../../operators/keyed/keyed-operator.ts'
 import type { KeyDraft } from '../../state/key-draft.ts'
 import type { StepPlace } from '../feed-lane.ts'
 import type { FrameRecord, Origin } from '../frames/frame.ts'
-import { firingPosition } from '../frames/position.ts'
+import { firingPosition, ownPosition } from '../frames/position.ts'
 import type { KeyedTarget } from '../program.ts'
+import type { Line } from '../progress/fold.ts'
 import type { SlotStates } from '../progress/progress.ts'
 import type { FiringLine, RecordLine } from './keyed-line.ts'
 import { OutputRecordInfo, ResultRecordInfo } from './record-info.ts'
 
-/** What a step is given beside its line. */
+/** What all steps of an attempt are given. */
 export interface StepSurroundings {
   readonly stage: string
-  readonly draft: KeyDraft
-  readonly operatorStates: SlotStates
-  /** The own mark of results: what the watermark was before the number, less what the stage's results are held back by. */
-  readonly resultMarkMs: number
+  /** The own mark of results at that line: what the watermark was before it, less what the stage's results are held back by. */
+  resultMarkMs(index: number): number
 }
 
-export class KeyStep implements KeyedTarget, StepPlace {
+/** Of a record, it is also the time that the step sees: its own mark is that of the record. */
+export class KeyStep implements KeyedTarget, StepPlace, StepTimes {
   readonly draft: KeyDraft
   readonly operatorStates: SlotStates
   readonly times: StepTimes
-  readonly number: number
   readonly keyHash: string | undefined
   readonly ownMarkMs: number
-  readonly origin: Origin
-  readonly redrive: string | undefined
   outputs = 0
-  readonly #stage: string
-  readonly #slot: number
+  readonly #surroundings: StepSurroundings
+  readonly #line: Line
+  /** The line's index. */
+  readonly #index: number
   readonly #record: FrameRecord
-  readonly #resultMarkMs: number
   #outputRecord: RecordInfo | undefined
 
   private constructor(
-    { stage, draft, operatorStates, resultMarkMs }: StepSurroundings,
-    { number, slot }: { readonly number: number; readonly slot: number },
-    keyHash: string | undefined,
+    surroundings: StepSurroundings,
+    { line, index, keyHash }: StepLine,
     record: FrameRecord,
-    ownMarkMs: number,
-    times: StepTimes,
+    draft: KeyDraft,
+    operatorStates: SlotStates,
   ) {
     this.draft = draft
     this.operatorStates = operatorStates
-    this.times = times
-    this.number = number
     this.keyHash = keyHash
-    this.ownMarkMs = ownMarkMs
-    this.origin = record.origin
-    this.redrive = record.redrive
-    this.#stage = stage
-    this.#slot = slot
+    this.#surroundings = surroundings
+    this.#line = line
+    this.#index = index
     this.#record = record
-    this.#resultMarkMs = resultMarkMs
+    if (keyHash === undefined) {
+      this.ownMarkMs = record.ownMarkMs
+      this.times = this
+    } else {
+      this.ownMarkMs = surroundings.resultMarkMs(index)
+      const { watermarkMs, processingMs } = line
+      this.times = { watermarkMs, ownMarkMs: Number.NEGATIVE_INFINITY, processingMs }
+    }
   }
 
   /** The step of a record. */
-  static ofRecord(line: RecordLine, surroundings: StepSurroundings): KeyStep {
-    const { record, watermarkMs, processingMs } = line
-    const { ownMarkMs } = record
-    return new KeyStep(surroundings, line, undefined, record, ownMarkMs, { watermarkMs, ownMarkMs, processingMs })
+  static ofRecord(
+    surroundings: StepSurroundings,
+    line: RecordLine,
+    index: number,
+    draft: KeyDraft,
+    operatorStates: SlotStates,
+  ): KeyStep {
+    return new KeyStep(surroundings, { line, index, keyHash: undefined }, line.record, draft, operatorStates)
   }
 
   /** The step of a key that fires at the number of another's record. */
-  static ofFiring(firing: FiringLine, surroundings: StepSurroundings): KeyStep {
-    const { line, keyHash } = firing
-    const { watermarkMs, processingMs } = line
-    const times = { watermarkMs, ownMarkMs: Number.NEGATIVE_INFINITY, processingMs }
-    const record = firingRecord(firing, surroundings.stage)
-    return new KeyStep(surroundings, line, keyHash, record, surroundings.resultMarkMs, times)
+  static ofFiring(
+    surroundings: StepSurroundings,
+    firing: FiringLine,
+    draft: KeyDraft,
+    operatorStates: SlotStates,
+  ): KeyStep {
+    return new KeyStep(surroundings, firing, firingRecord(firing, surroundings.stage), draft, operatorStates)
+  }
+
+  get number(): number {
+    return this.#line.number
+  }
+
+  get watermarkMs(): number {
+    return this.#line.watermarkMs
+  }
+
+  get processingMs(): number {
+    return this.#line.processingMs
+  }
+
+  get origin(): Origin {
+    return this.#record.origin
+  }
+
+  get redrive(): string | undefined {
+    return this.#record.redrive
   }
 
   resultOf(eventTimeMs: number): RecordInfo {
-    return new ResultRecordInfo(this.#record, eventTimeMs, this.#resultMarkMs)
+    return new ResultRecordInfo(this.#record, eventTimeMs, this.#surroundings.resultMarkMs(this.#index))
   }
 
   outputRecord(): RecordInfo {
-    this.#outputRecord ??= new OutputRecordInfo(this.#stage, this.#slot, this, this.#record)
+    this.#outputRecord ??= new OutputRecordInfo(this.#surroundings.stage, this.#line.slot, this, this.#record)
     return this.#outputRecord
   }
+}
+
+interface StepLine {
+  readonly line: Line
+  readonly index: number
+  readonly keyHash: string | undefined
 }
 
 /** What stands for a record where none came: the stage itself, at that number. */
 function firingRecord({ line, key, keyHash }: FiringLine, stage: string): FrameRecord {
   const { number, slot, watermarkMs, arrivedAtMs } = line
   return {
-    position: firingPosition(number, keyHash, 0),
+    position: keyHash === undefined ? ownPosition(number, 0) : firingPosition(number, keyHash, 0),
     side: '',
     key,
     ownMarkMs: Number.NEGATIVE_INFINITY,

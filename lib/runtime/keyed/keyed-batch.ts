@@ -41,7 +41,7 @@ export async function runKeyedBatch(
     const first = records.findIndex(({ position }) => isBehind(position, opened.progress.completed))
     if (first < 0) return undefined
     try {
-      const log = new KeyedLog(records.slice(first), opened.progress, parts.retentionMs)
+      const log = new KeyedLog(records.slice(first), opened.progress, parts)
       const unread = log.foldAll()
       const progress = new NotedProgress(parts, partition, opened)
       const lastNumber = await progress.suspect(log, careful.size > 0, stop)
@@ -99,7 +99,7 @@ class KeyedAttempt {
     const outbox = this.#newOutbox(tables)
     const steps = new LineSteps(parts, outbox, now.failing, (index) => log.watermarkBefore(index))
     const operatorStates = new OperatorStates(parts.stage.operatorStates.size > 0, now.operatorStates)
-    const due = new DueKeys(parts.store, now, stop.signal)
+    const due = new DueKeys(parts, now, stop.signal)
     const { signal } = stop
     const { doneThrough } = now
     const keys = new BatchKeys({
@@ -202,10 +202,12 @@ class KeyedAttempt {
         .slice(from, from + mostKeysPerCommit)
         .filter(({ keyHash }) => !this.#hasFired(line.number, keyHash))
       await this.#keys.loadMore(some.map(({ key }) => key))
-      for (const { key, keyHash } of some) {
+      for (const [i, { key, keyHash }] of some.entries()) {
         if (this.#keys.changed.size >= mostKeysPerCommit || this.#outbox.target.pending >= maxPendingOutputs) {
           const halt = await this.#send(done)
           if (halt) return halt
+          // Sending lets go of keys that fired before; of those to come some may be among them.
+          await this.#keys.loadMore(some.slice(i).map((next) => next.key))
         }
         const halt = await this.#keys.fire({ line, index, key, keyHash })
         if (halt) return halt
@@ -230,7 +232,7 @@ class KeyedAttempt {
     if (!hasRecord(line)) return undefined
     if (line.overtaken) this.#parts.ports.metrics.count('records-overtaken', 1)
     const stepped = this.#keys.step(line, index)
-    if (stepped === 'done' && this.#careful.size === 0) return undefined
+    if (stepped === 'done' && this.#careful.size === 0 && line.record.redrive === undefined) return undefined
     return this.#stepped(line, index, stepped)
   }
 
@@ -240,7 +242,8 @@ class KeyedAttempt {
     outcome: SteppedLoaded | Promise<SteppedLoaded>,
   ): Promise<Halt | undefined> {
     const stepped = await outcome
-    if (stepped === 'done') return this.#checkSize(line, index)
+    // A redriven record that its key took before is not applied: what is due of the key fires at its number all the same.
+    if (stepped === 'done') return (await this.#fireOwn(line, index)) ?? this.#checkSize(line, index)
     if ('halt' in stepped) return { number: line.number, error: stepped.halt, counts: stepped.counts }
     return this.#giveUpRecord(line, index, { error: stepped.givenUp, phase: 'step', attempts: stepped.attempts })
   }
@@ -260,10 +263,15 @@ class KeyedAttempt {
     }
   }
 
-  #giveUpRecord(line: RecordLine, index: number, failure: GivenUp): Halt | undefined {
-    const halt = this.#giveUp(line, index, failure)
+  async #giveUpRecord(line: RecordLine, index: number, failure: GivenUp): Promise<Halt | undefined> {
+    const halt = this.#giveUp(line, index, failure) ?? (await this.#fireOwn(line, index))
     if (halt === undefined) this.#keys.skip(line)
     return halt
+  }
+
+  /** Fires what is due of a record's own key where the record itself is not applied; nothing where it was. */
+  #fireOwn(line: RecordLine, index: number): Promise<Halt | undefined> {
+    return this.#keys.fire({ line, index, key: line.record.key, keyHash: undefined })
   }
 
   #giveUp(line: Line, index: number, failure: GivenUp): Halt | undefined {
@@ -322,6 +330,9 @@ class KeyedAttempt {
     if (keysWritten > 0) {
       metrics.count('keys-written', keysWritten)
       metrics.gauge('collapse', recordsStepped / keysWritten, 'count')
+      metrics.gauge('largest-item', this.#flush.largestItemBytes, 'bytes')
+      const { openWindows } = this.#flush
+      if (openWindows !== undefined) metrics.gauge('open-windows', openWindows, 'count')
     }
     if (halt === undefined) return
     metrics.count('records-returned', this.#log.entries.length - entriesDone)

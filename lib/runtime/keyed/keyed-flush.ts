@@ -2,11 +2,13 @@
  * Publishes and commits what the steps of an attempt have made, a part of the batch at a time: invariants 2, 3 and 7 of
  * keyed-runner.ts.
  */
+
 import { isTerminal } from '../../core/errors.ts'
+import type { WindowTraits } from '../../operators/keyed/keyed-operator.ts'
 import { type CheckedCommit, checkedDraft } from '../../state/commit-rules.ts'
 import type { KeyDraft } from '../../state/key-draft.ts'
 import type { Halt } from '../batch.ts'
-import { endOf, firingPosition, type Position } from '../frames/position.ts'
+import { endOf, endOfFiring, type Position } from '../frames/position.ts'
 import type { Stop } from '../lane.ts'
 import type { Outbox } from '../outbox.ts'
 import type { FiringCut, SentPositions } from '../progress/progress.ts'
@@ -49,7 +51,12 @@ export class KeyedFlush {
   #firing: FiringCut | undefined
   #sent: SentPositions
   #isAhead = false
+  /** Why a flush failed. From then on nothing is sent or committed: the outputs that were refused are gone from the outbox. */
+  #refused: Halt | undefined
   #keysWritten = 0
+  readonly #windows: readonly { readonly name: string; readonly traits: WindowTraits }[]
+  #largestItemBytes = 0
+  #openWindows = 0
 
   constructor(of: FlushParts) {
     this.#of = of
@@ -57,6 +64,9 @@ export class KeyedFlush {
     this.#doneThrough = doneThrough
     this.#firing = firing
     this.#sent = sent
+    this.#windows = of.parts.stage.nodes.flatMap((node) =>
+      node.type === 'keyed' && node.operator.window ? [{ name: node.name, traits: node.operator.window }] : [],
+    )
   }
 
   /** All numbers up to this one are published and committed. */
@@ -78,6 +88,16 @@ export class KeyedFlush {
     return this.#keysWritten
   }
 
+  /** The size of the largest item that was written, in bytes. */
+  get largestItemBytes(): number {
+    return this.#largestItemBytes
+  }
+
+  /** The most windows that one key holds; undefined in a stage without windows. */
+  get openWindows(): number | undefined {
+    return this.#windows.length === 0 ? undefined : this.#openWindows
+  }
+
   /** Something failed before a flush could answer. */
   failed(): void {
     this.#isAhead = true
@@ -85,6 +105,11 @@ export class KeyedFlush {
 
   /** Publishes and commits what waits: all numbers up to `through` are then done, and behind them the firings up to `fired`. */
   async flush(through: number, fired: FiringCut | undefined): Promise<Halt | undefined> {
+    this.#refused ??= await this.#flush(through, fired)
+    return this.#refused
+  }
+
+  async #flush(through: number, fired: FiringCut | undefined): Promise<Halt | undefined> {
     const { parts, progress, keys, due, outbox, stop, log } = this.#of
     // What another attempt has committed in the meantime is not ours to commit.
     const drafts = [...keys.changed].map((key) => keys.draft(key)).filter(({ isChanged }) => isChanged)
@@ -126,9 +151,7 @@ export class KeyedFlush {
   /** The position up to which all is published and committed. */
   #end(): Position {
     const cut = this.openCut(this.#doneThrough)
-    return cut === undefined
-      ? endOf(this.#doneThrough)
-      : firingPosition(cut.number, cut.keyHash, Number.MAX_SAFE_INTEGER)
+    return cut === undefined ? endOf(this.#doneThrough) : endOfFiring(cut.number, cut.keyHash)
   }
 
   /** Whether the draft's state fits in its item: throws a TerminalError where not. */
@@ -143,7 +166,7 @@ export class KeyedFlush {
     const commits = drafts.map((draft) => {
       if (this.#of.careful.has(draft.key)) return undefined
       try {
-        return this.checkFits(draft)
+        return this.#measured(this.checkFits(draft))
       } catch (error) {
         if (!isTerminal(error)) throw error
         tooLarge.push(draft.key)
@@ -152,6 +175,15 @@ export class KeyedFlush {
     })
     if (tooLarge.length > 0) throw new TooLarge(tooLarge)
     return commits
+  }
+
+  #measured(commit: CheckedCommit): CheckedCommit {
+    this.#largestItemBytes = Math.max(this.#largestItemBytes, commit.largestItemBytes)
+    for (const { name, traits } of this.#windows) {
+      const stored = commit.item.states[name]
+      if (stored !== undefined) this.#openWindows = Math.max(this.#openWindows, traits.openIn(stored))
+    }
+    return commit
   }
 
   /** Commits a draft, at first as it was checked; where another attempt was there before, what that one left to do. */

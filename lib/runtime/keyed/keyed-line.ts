@@ -9,15 +9,16 @@ export interface RecordLine extends Line {
 }
 
 /** Whether there is anything to apply at a line. */
-export const hasRecord = (line: Line): line is RecordLine => line.record !== undefined
+export const hasRecord = (line: Line): line is RecordLine => line.record !== undefined && line.failure === undefined
 
-/** A key that fires at the number of another's record, and what its step needs. */
+/** A key that fires at a number without a record of its own to apply there, and what its step needs. */
 export interface FiringLine {
   readonly line: Line
   /** The line's index. */
   readonly index: number
   readonly key: string
-  readonly keyHash: string
+  /** Orders it among the keys that fire at another's record; undefined at a record of its own that is not applied. */
+  readonly keyHash: string | undefined
 }
 
 /** What became of a line. */

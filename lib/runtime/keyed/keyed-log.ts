@@ -1,8 +1,12 @@
 /** The log of one attempt at a keyed batch: its entries, folded into lines, and progress behind any of them. */
+import { TerminalError } from '../../core/errors.ts'
 import type { SourceRecord } from '../../core/record.ts'
+import type { SlotMemo } from '../../core/slot.ts'
 import type { Halt } from '../batch.ts'
 import { KeyedFold, type Line } from '../progress/fold.ts'
 import type { KeyedProgress } from '../progress/progress.ts'
+import { hasRecord } from './keyed-line.ts'
+import type { KeyedParts } from './keyed-parts.ts'
 
 export class KeyedLog {
   readonly entries: readonly SourceRecord[]
@@ -11,12 +15,18 @@ export class KeyedLog {
   readonly keys = new Set<string>()
   readonly #before: KeyedProgress
   readonly #retentionMs: number
+  readonly #slots: SlotMemo
   readonly #fold: KeyedFold
 
-  constructor(entries: readonly SourceRecord[], before: KeyedProgress, retentionMs: number) {
+  constructor(
+    entries: readonly SourceRecord[],
+    before: KeyedProgress,
+    parts: Pick<KeyedParts, 'retentionMs' | 'slots'>,
+  ) {
     this.entries = entries
     this.#before = before
-    this.#retentionMs = retentionMs
+    this.#retentionMs = parts.retentionMs
+    this.#slots = parts.slots
     this.#fold = this.#newFold()
   }
 
@@ -29,14 +39,29 @@ export class KeyedLog {
     for (const [index, entry] of this.entries.entries()) {
       try {
         for (const line of this.#fold.fold(entry, index)) {
-          if (line.record !== undefined) this.keys.add(line.record.key)
-          this.lines.push(line)
+          const checked = this.#inItsSlot(line)
+          if (hasRecord(checked)) this.keys.add(checked.record.key)
+          this.lines.push(checked)
         }
       } catch (error) {
         return { number: this.#fold.result().number + 1, error, counts: false }
       }
     }
     return undefined
+  }
+
+  /**
+   * A key in a slot that is not its own was sent by a stage that takes another number of slots for true. It may have numbers of
+   * another shard's log, so applying it could drop what came before or comes after.
+   */
+  #inItsSlot(line: Line): Line {
+    const { record, slot } = line
+    if (record === undefined || this.#slots.of(record.key) === slot) return line
+    const failure = new TerminalError(
+      `a record came in slot ${slot}, but its key belongs to slot ${this.#slots.of(record.key)}: the stage that sent it was deployed with another number of slots; deploy both with the number that the state was made with, and redrive the dead letters`,
+      { code: 'foreign-slot' },
+    )
+    return { ...line, failure }
   }
 
   /** The last number of the batch. */

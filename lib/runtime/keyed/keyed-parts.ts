@@ -1,3 +1,4 @@
+import type { SlotMemo } from '../../core/slot.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
 import type { StageParts } from '../stage-parts.ts'
 import type { WarmKeys } from './warm-keys.ts'
@@ -5,6 +6,8 @@ import type { WarmKeys } from './warm-keys.ts'
 /** What the batches of a keyed stage have in common. */
 export interface KeyedParts extends StageParts<KeyedStage> {
   readonly warm: WarmKeys
+  /** The slots of the stage's own keys. */
+  readonly slots: SlotMemo
   /** Keys that are changed before they are published and committed. */
   readonly mostKeysPerCommit: number
 }

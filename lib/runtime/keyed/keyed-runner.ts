@@ -17,6 +17,7 @@
  * 6. A warm draft is used only while progress carries the version that this container wrote last.
  * 7. State that would not fit in its item makes its record a dead letter before anything of it is published.
  */
+import { SlotMemo } from '../../core/slot.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
 import type { BatchResult, PartitionBatch, PartitionFailure } from '../batch.ts'
 import { partitionAlone, withinDeadline } from '../invocation.ts'
@@ -39,6 +40,7 @@ export class KeyedRunner {
     this.#parts = {
       ...openStageParts(topology, stage, ports, options),
       warm: new WarmKeys(options.warmKeys ?? 20_000),
+      slots: new SlotMemo(stage.slots),
       mostKeysPerCommit: options.mostKeysPerCommit ?? 1_000,
     }
     this.#manifest = new StageManifest(topology, stage, this.#parts.store)

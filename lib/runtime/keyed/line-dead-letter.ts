@@ -4,7 +4,7 @@ import { type DeadLetter, deadLetterOf } from '../dead-letter.ts'
 import type { GivenUp } from '../outbox.ts'
 import type { DueTimer } from '../program.ts'
 import type { Line } from '../progress/fold.ts'
-import { type FiringLine, hasRecord } from './keyed-line.ts'
+import type { FiringLine } from './keyed-line.ts'
 import { OutputRecordInfo, placeDigits } from './record-info.ts'
 
 /** `record` names the dead letter to its sink: several records of the stage may come of one record of the source. */
@@ -14,8 +14,8 @@ export function lineDeadLetter(
   failure: GivenUp,
   where: { readonly topology: string; readonly stage: string; readonly failedAtMs: number },
 ): { readonly entry: DeadLetter; readonly record: RecordInfo } {
-  if (!hasRecord(line)) return { entry: deadLetterOf(entry, failure, where), record: entry }
   const { slot, number, record } = line
+  if (record === undefined) return { entry: deadLetterOf(entry, failure, where), record: entry }
   const { key, origin, value, side, eventTimeMs } = record
   const { source, partition, position, subPosition, arrivalTimeMs } = origin
   const original = new SourceRecord({ source, partition, position, subPosition, arrivalTimeMs, key, payload: value })

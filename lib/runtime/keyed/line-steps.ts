@@ -1,6 +1,7 @@
 /**
  * The pure part of a keyed batch: one line of the log applied to the draft of its key.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { isRetryable, isTerminal } from '../../core/errors.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
 import { EntryNotLoaded, type KeyDraft } from '../../state/key-draft.ts'
@@ -21,8 +22,7 @@ export class LineSteps {
   readonly #parts: StageParts<KeyedStage>
   readonly #outbox: Outbox
   readonly #failing: Failing | undefined
-  readonly #watermarkBefore: (index: number) => number
-  readonly #markLagMs: number
+  readonly #surroundings: StepSurroundings
   readonly #timers: TimerSteps
   /** The values of records that were decoded ahead of their steps, by number. */
   readonly #values = new Map<number, unknown>()
@@ -39,8 +39,8 @@ export class LineSteps {
     this.#parts = parts
     this.#outbox = outbox
     this.#failing = failing
-    this.#watermarkBefore = watermarkBefore
-    this.#markLagMs = markLagOf(parts.stage)
+    const markLagMs = markLagOf(parts.stage)
+    this.#surroundings = { stage: parts.stage.name, resultMarkMs: (index) => watermarkBefore(index) - markLagMs }
     this.#timers = new TimerSteps(parts, outbox)
   }
 
@@ -78,11 +78,17 @@ export class LineSteps {
     try {
       for (const [name, { initial, add }] of operatorStates) {
         const current = after.has(name) ? after.get(name) : initial
-        const value: unknown = add(current as never, this.value(line) as never, new KeyedRecordInfo(line.record))
+        const added = () =>
+          add(current as never, this.value(line) as never, new KeyedRecordInfo(line.record)) as unknown
+        const value = added()
+        if (this.#parts.ports.checksPurity && !isDeepStrictEqual(value, added())) {
+          throw new ImpureStepError(`operatorState "${name}"`, 'it added one record in two ways')
+        }
         const path = `stage "${stage}", slot ${line.slot}: the operator state ${name}`
         after.set(name, new CheckedCopy(path, 'frozen').of(value))
       }
     } catch (error) {
+      if (error instanceof ImpureStepError) throw error
       this.#failures.set(line.number, error)
       return before
     }
@@ -148,7 +154,7 @@ export class LineSteps {
     const info = new KeyedRecordInfo(line.record)
     let failed = noneFailed
     for (;;) {
-      this.#begin(index, KeyStep.ofRecord(line, this.#surroundings(index, draft, operatorStates)))
+      this.#begin(index, KeyStep.ofRecord(this.#surroundings, line, index, draft, operatorStates))
       this.#beginRecord(line, draft, info)
       if (this.#failures.size > 0 && this.#failures.has(line.number)) throw this.#failures.get(line.number)
       const value = this.#valueOf(line)
@@ -171,7 +177,7 @@ export class LineSteps {
     const { line, index } = firing
     let failed = noneFailed
     for (;;) {
-      this.#begin(index, KeyStep.ofFiring(firing, this.#surroundings(index, draft, operatorStates)))
+      this.#begin(index, KeyStep.ofFiring(this.#surroundings, firing, draft, operatorStates))
       draft.begin(noTime)
       try {
         if (this.#parts.ports.checksPurity) {
@@ -186,11 +192,6 @@ export class LineSteps {
         failed = this.#failedWith(error, failed, draft)
       }
     }
-  }
-
-  #surroundings(index: number, draft: KeyDraft, operatorStates: SlotStates): StepSurroundings {
-    const resultMarkMs = this.#watermarkBefore(index) - this.#markLagMs
-    return { stage: this.#parts.stage.name, draft, operatorStates, resultMarkMs }
   }
 
   #begin(index: number, step: KeyStep): void {

@@ -1,78 +1,10 @@
-/**
- * Canaries: parts that are broken on purpose, each at a port, and the referee that must notice. A referee that no longer
- * notices its canary would no longer notice a bug.
- *
- * A canary is found by running seeds until its referee speaks; what other referees say of it is welcome too.
- */
-import type { MappingSettings } from '../../emulator/event-source-mapping/index.ts'
-import type { announce } from '../../runtime/announcer/announcer.ts'
 import { decodeFrame } from '../../runtime/frames/frame-format.ts'
-import type { FramePublisher, FrameStream } from '../../runtime/frames/publisher.ts'
-import type { RunnerClock } from '../../runtime/ports.ts'
-import type { PartitionLineage } from '../../runtime/progress/lineage.ts'
-import type { Runner, RunnerOptions } from '../../runtime/runner.ts'
-import type { DeliveryCall, Output, Sink } from '../../runtime/sink.ts'
+import type { FrameStream } from '../../runtime/frames/publisher.ts'
+import type { DeliveryCall, Output } from '../../runtime/sink.ts'
 import { delivered } from '../../runtime/sink.ts'
 import type { CommitOutcome, KeyCommit, StateStore, StateValue } from '../../state/state-store.ts'
-import type { Faults } from './faults.ts'
+import { type Canary, lineageWith, storeWith } from './canary.ts'
 import type { Owner } from './scheduler.ts'
-
-/** What a broken part may know of the environment that it is in. */
-export interface Place {
-  readonly owner: Owner
-  readonly clock: RunnerClock
-}
-
-export interface Canary {
-  /** What is broken. */
-  readonly breaks: string
-  /** The referee that must notice. */
-  readonly caughtBy: string
-  /** What a run needs so that the break can show. @default as drawn */
-  readonly faults?: Partial<Faults>
-  /** Whether it is looked for in runs with time. @default false */
-  readonly hasTime?: boolean
-  readonly needsThirdStage?: boolean
-  readonly needsDynamo?: boolean
-  readonly runnerOptions?: RunnerOptions
-  readonly mapping?: Partial<MappingSettings>
-  readonly store?: (store: StateStore, place: Place) => StateStore
-  readonly frames?: (stream: FrameStream) => FrameStream
-  readonly publisher?: (publisher: FramePublisher, place: Place) => FramePublisher
-  readonly sink?: (sink: Sink, place: Place) => Sink
-  readonly lineage?: (lineage: PartitionLineage) => PartitionLineage
-  readonly runner?: (runner: Runner) => Runner
-  /** What only the announcer sees. */
-  readonly announcerLineage?: (lineage: PartitionLineage, stage: string) => PartitionLineage
-  readonly announcerFrames?: (publisher: FramePublisher, stage: string) => FramePublisher
-  readonly announce?: typeof announce
-}
-
-/** A store that is another one in all but the given methods. */
-function storeWith(store: StateStore, changed: Partial<StateStore>): StateStore {
-  return {
-    readProgress: (...args) => store.readProgress(...args),
-    writeProgress: (...args) => store.writeProgress(...args),
-    readManifest: (...args) => store.readManifest(...args),
-    writeManifest: (...args) => store.writeManifest(...args),
-    readKeys: (...args) => store.readKeys(...args),
-    readEntries: (...args) => store.readEntries(...args),
-    listEntries: (...args) => store.listEntries(...args),
-    commit: (...args) => store.commit(...args),
-    putDue: (...args) => store.putDue(...args),
-    readDue: (...args) => store.readDue(...args),
-    deleteDue: (...args) => store.deleteDue(...args),
-    ...changed,
-  }
-}
-
-const lineageWith = (lineage: PartitionLineage, changed: Partial<PartitionLineage>): PartitionLineage => ({
-  list: (...args) => lineage.list(...args),
-  isCaughtUp: (...args) => lineage.isCaughtUp(...args),
-  describe: (...args) => lineage.describe(...args),
-  isDrained: (...args) => lineage.isDrained(...args),
-  ...changed,
-})
 
 const noFaults = { crash: 0, zombie: 0, failOver: 0, redelivery: 0 }
 const restless = { any: true, crash: 0.01, zombie: 0.02, sleeps: 0.5, failOver: 0.01, redelivery: 0.02, coldStart: 0.2 }

@@ -1,5 +1,5 @@
 /** Plays a seed and judges it. */
-import type { Canary } from './canaries.ts'
+import type { Canary } from './canary.ts'
 import type { Finding } from './findings.ts'
 import { Simulation, type SimulationOptions } from './simulation.ts'
 import type { TraceEvent } from './trace.ts'

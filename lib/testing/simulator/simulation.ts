@@ -13,14 +13,10 @@
  * 4. Even seeds play the application that keeps every kind of state, odd ones that with windows, timers and the announcer.
  */
 import { describeError, isRetryable } from '../../core/errors.ts'
-import { slotOf } from '../../core/slot.ts'
 import { type Checkpoint, EventSourceMapping } from '../../emulator/event-source-mapping/index.ts'
-import type { DeadLetter } from '../../runtime/dead-letter.ts'
-import { encodeRedriveFrame } from '../../runtime/frames/frame-format.ts'
-import { ownPosition } from '../../runtime/frames/position.ts'
 import { Announcers } from './announcers.ts'
 import type { Application, SourceItem } from './application.ts'
-import type { Canary } from './canaries.ts'
+import type { Canary } from './canary.ts'
 import { type BatchEvent, type Environment, Environments } from './environments.ts'
 import { drawFaults, drawTimedFaults, type Faults, noFaults } from './faults.ts'
 import { keyedApplication } from './keyed-application.ts'
@@ -29,6 +25,7 @@ import { newOwner, type Owner, Scheduler } from './scheduler.ts'
 import type { Delivery } from './sinks.ts'
 import { Stages, type StoreFactory, ttlAfterMs } from './stages.ts'
 import { type ShardLog, type StreamState, Streams } from './streams.ts'
+import { TimeFaults } from './time-faults.ts'
 import { timedApplication } from './timed-application.ts'
 import { Trace } from './trace.ts'
 
@@ -94,6 +91,7 @@ export class Simulation {
   readonly #arrival: number
   /** What only runs with time draw. */
   readonly #timeRandom: Random
+  readonly #time: TimeFaults | undefined
   #faultsEndedMs: number | undefined
 
   constructor(options: SimulationOptions) {
@@ -132,7 +130,7 @@ export class Simulation {
       // What runs without faults must cost is only known of DynamoDB.
       dynamoStore: this.drawn.any && random.chance(0.85) && !canary?.needsDynamo ? undefined : options.dynamoStore,
       kill: () => this.#killCurrent(),
-      onMetric: (name, value) => this.#count(name, value),
+      onMetric: (name, value) => this.count(name, value),
       ttlTakes: (stage) => this.#ttlTakes(stage),
     })
     this.#environments = new Environments({
@@ -146,6 +144,7 @@ export class Simulation {
     this.scheduler.interfere = (owner, phase, label) => this.#interfere(owner, phase, label)
     for (const { name } of this.streams.all) this.#map(name)
     this.announcers = hasTime ? this.#newAnnouncers() : undefined
+    this.#time = this.announcers && new TimeFaults(this, this.#timeRandom, this.announcers)
   }
 
   #newAnnouncers(): Announcers {
@@ -157,7 +156,7 @@ export class Simulation {
       hasEarlyIdle: this.#timeRandom.chance(0.4),
       isAllSent: () => this.sent.length === this.source.length,
       onSurprise: (message) => this.surprises.push(message),
-      onCount: (name) => this.#count(name),
+      onCount: (name) => this.count(name),
       announce: this.stages.canary?.announce,
     })
   }
@@ -184,17 +183,18 @@ export class Simulation {
         ({ arrivalMs, sequenceNumber }) => arrivalMs < oldestMs && !this.#isBehind({ id }, sequenceNumber, stage),
       )
     if (shards.some(isWaiting)) return false
-    this.#count('taken by TTL')
+    this.count('taken by TTL')
     return true
   }
 
-  #count(name: string, value = 1): void {
+  /** Counts what happened. */
+  count(name: string, value = 1): void {
     this.met.set(name, (this.met.get(name) ?? 0) + value)
   }
 
   #heed({ owner }: Environment, error: unknown): void {
     const { message, code = '' } = describeError(error)
-    this.#count(`answer: ${code || 'step failed'}`)
+    this.count(`answer: ${code || 'step failed'}`)
     // What a step throws is what the workload throws; whatever else comes must say that it may succeed later.
     const isExpected = isRetryable(error) || /^this (line|order|hit|visit) /.test(message)
     if (!isExpected) this.surprises.push(`${owner.name}: ${message}`)
@@ -302,18 +302,18 @@ export class Simulation {
     if (!this.#random.chance(this.#faults.crash)) return
     const environment = this.#environments.of(owner)
     if (this.announcers?.has(owner)) {
-      this.#count('crash of the announcer')
+      this.count('crash of the announcer')
       this.announcers.kill(owner, `${phase} ${label}`)
     }
     if (environment === undefined) return
-    this.#count('crash')
+    this.count('crash')
     this.#environments.kill(environment, `${phase} ${label}`)
   }
 
   /** A step ends the process that runs it. */
   #killCurrent(): never {
     const environment = this.scheduler.current && this.#environments.of(this.scheduler.current)
-    this.#count('killer')
+    this.count('killer')
     if (environment) this.#environments.kill(environment, 'a step ends the process')
     throw new Error('this step has ended the process: nobody hears of it')
   }
@@ -322,7 +322,7 @@ export class Simulation {
   #disturb(): void {
     const random = this.#random
     const faults = this.#faults
-    this.#disturbTime()
+    this.#time?.disturb(faults)
     if (!faults.any) return
     if (random.chance(faults.zombie)) this.#makeZombie()
     if (random.chance(faults.failOver)) this.#failOver()
@@ -330,81 +330,25 @@ export class Simulation {
     if (random.chance(faults.throttle)) this.#throttle()
     if (random.chance(faults.reshard)) this.#reshard()
     if (random.chance(faults.clockJump)) {
-      this.#count('clock jump')
+      this.count('clock jump')
       const ms = random.integer(1_000, 600_000)
       this.scheduler.jump(ms)
       this.scheduler.note('world', () => `the clock jumps ${ms} ms`)
     }
     if (random.chance(faults.clockSkew)) this.#skew()
     if (random.chance(faults.redeploy)) {
-      this.#count('redeploy')
+      this.count('redeploy')
       this.#environments.version += 1
       this.scheduler.note('world', () => 'another version is deployed')
     }
     if (random.chance(faults.brokenFrame)) this.#breakFrame()
   }
 
-  /** What may happen at any step of a run with time. */
-  #disturbTime(): void {
-    if (this.announcers === undefined) return
-    const random = this.#timeRandom
-    const { round, roundTwice, roundOff, block, redrive, silence } = this.#faults
-    if (random.chance(round)) {
-      for (let rounds = random.chance(roundTwice) ? 2 : 1; rounds > 0; rounds--) {
-        this.announcers.begin(random.chance(roundOff) ? random.integer(-120_000, 120_000) : 0)
-      }
-    }
-    if (random.chance(block)) {
-      const stream = random.pick(this.streams.all)
-      const shard = random.pick([...stream.shards.values()])
-      shard.blockedUntilMs = this.scheduler.nowMs() + random.integer(1_000, 30_000)
-      this.#count('block')
-      this.scheduler.note('world', () => `nobody reads ${stream.name}/${shard.id} for a while`)
-    }
-    if (random.chance(redrive)) this.#redrive()
-    if (random.chance(silence)) {
-      this.#count('silence')
-      this.scheduler.jump(ttlAfterMs + random.integer(0, 30 * 60_000))
-      this.scheduler.note('world', () => 'a long silence')
-    }
-  }
-
-  /** A record that failed in a keyed stage is mended and sent again. */
-  #redrive(): void {
-    const random = this.#timeRandom
-    const letters = this.deliveries
-      .filter(({ sink }) => sink === 'dead-letters')
-      .map(({ content }) => JSON.parse(content) as DeadLetter)
-      .filter(({ keyed, reason }) => keyed !== undefined && reason.phase === 'step')
-    if (letters.length === 0) return
-    const { id, stage, source, partition, position, subPosition, arrivalTimeMs, payload, key, keyed } =
-      random.pick(letters)
-    if (keyed === undefined) return
-    const stream = this.streams.stream(stage)
-    const value = JSON.parse(Buffer.from(payload ?? '', 'base64').toString())
-    const text = Buffer.from(key ?? '', 'base64').toString()
-    const slot = slotOf(text, stream.slots)
-    const record = {
-      position: ownPosition(0, 0),
-      side: keyed.side,
-      key: text,
-      ownMarkMs: keyed.ownMarkMs ?? Number.NEGATIVE_INFINITY,
-      eventTimeMs: keyed.eventTimeMs,
-      value: Buffer.from(JSON.stringify({ ...value, fails: 'never' })),
-      origin: { source, partition, position, subPosition, arrivalTimeMs },
-      redrive: id,
-    }
-    this.#count('redrive')
-    this.scheduler.note('world', () => `redrives ${id}`)
-    const frame = encodeRedriveFrame({ kind: 'redrive', slot, schemaVersion: 1, records: [record] })
-    for (let times = random.chance(0.3) ? 2 : 1; times > 0; times--) this.streams.putFrame(stream, frame)
-  }
-
   #makeZombie(): void {
     const { busy } = this.#environments
     if (busy.length === 0) return
     const sleeps = this.#random.chance(this.#faults.sleeps)
-    this.#count(sleeps ? 'zombie that sleeps' : 'zombie')
+    this.count(sleeps ? 'zombie that sleeps' : 'zombie')
     this.#environments.makeZombie(this.#random.pick(busy), sleeps ? this.#random.integer(100, 300_000) : 0)
   }
 
@@ -413,7 +357,7 @@ export class Simulation {
     const { mapping, stream, stage } = this.#random.pick(this.#mapped)
     const shard = this.#random.pick([...stream.shards.values()])
     const from = this.#random.chance(0.5) ? this.#random.pick([undefined, ...shard.records]) : undefined
-    this.#count('fail-over')
+    this.count('fail-over')
     this.scheduler.note(
       'world',
       () => `${stage}/${shard.id} gets another poller${from ? ', at an older checkpoint' : ''}`,
@@ -441,7 +385,7 @@ export class Simulation {
     const from = this.#random.integer(Math.max(0, limit - 12), limit)
     const records = shard.records.slice(from, from + this.#random.integer(1, 12))
     if (records.length === 0) return
-    this.#count('redelivery')
+    this.count('redelivery')
     this.scheduler.note('world', () => `redelivers ${records.length} records of ${stage}/${shard.id} from ${from} on`)
     void this.#environments.invoke(stage, stage, shard.id, records)
   }
@@ -449,7 +393,7 @@ export class Simulation {
   #throttle(): void {
     const untilMs = this.scheduler.nowMs() + this.#random.integer(500, 120_000)
     const stream = this.#random.pick([undefined, ...this.streams.all])
-    this.#count('throttle')
+    this.count('throttle')
     this.scheduler.note('world', () => `${stream ? stream.name : 'the tables'} refuse everything for a while`)
     if (stream) stream.refusesUntilMs = untilMs
     else this.stages.refusesUntilMs = untilMs
@@ -459,7 +403,7 @@ export class Simulation {
     const stream = this.#random.pick(this.streams.all)
     if (stream.shards.size > 12) return
     const what = this.streams.reshard(stream)
-    this.#count('reshard')
+    this.count('reshard')
     this.scheduler.note('world', () => what)
   }
 
@@ -468,13 +412,13 @@ export class Simulation {
     if (busy.length === 0) return
     const { owner } = this.#random.pick(busy)
     owner.clockOffsetMs = this.#random.integer(-5_000, 5_000)
-    this.#count('clock skew')
+    this.count('clock skew')
   }
 
   /** Bytes that are no frame come into an internal stream. */
   #breakFrame(): void {
     const stream = this.#random.pick(this.streams.all.filter(({ slots }) => slots > 0))
-    this.#count('broken frame')
+    this.count('broken frame')
     this.streams.putBroken(stream)
     this.scheduler.note('world', () => `bytes that are no frame come into ${stream.name}`)
   }

@@ -7,7 +7,7 @@
 import { days } from '../../core/duration.ts'
 import { createDynamoModel, type DynamoModel } from '../../emulator/dynamodb/index.ts'
 import type { SourceRecord as MappedRecord } from '../../emulator/event-source-mapping/index.ts'
-import { type Plan, plan, stageNamed, stateOf, tableNameOf } from '../../plan/plan.ts'
+import { type Plan, plan, stageNamed, tableNameOf } from '../../plan/plan.ts'
 import type { AnnouncerPorts } from '../../runtime/announcer/knowledge.ts'
 import { type FramePublisher, framePublisher } from '../../runtime/frames/publisher.ts'
 import type { Logger, MetricName, Ports, RunnerClock } from '../../runtime/ports.ts'
@@ -17,7 +17,7 @@ import type { Sink } from '../../runtime/sink.ts'
 import { MemoryStateStore } from '../../state/memory-store.ts'
 import type { StateStore } from '../../state/state-store.ts'
 import type { Application, Touched } from './application.ts'
-import type { Canary } from './canaries.ts'
+import type { Canary } from './canary.ts'
 import { DueWatch } from './due-watch.ts'
 import type { Faults } from './faults.ts'
 import type { Random } from './random.ts'
@@ -81,6 +81,8 @@ export class Stages {
   readonly #tables = new Map<string, StateStore>()
   readonly #usageOf = new WeakMap<Owner, Usage>()
   readonly #touched = new Map<string, Touched>()
+  /** What a canary remembers of the announcer. */
+  readonly #said = new Set<string>()
 
   constructor(options: StagesOptions) {
     this.#options = options
@@ -98,7 +100,8 @@ export class Stages {
       ...options.canary?.runnerOptions,
     }
     this.dynamo = options.dynamoStore && createDynamoModel({ clock: { nowMs: () => options.scheduler.nowMs() } })
-    for (const { name } of application.keyedStages) this.#tables.set(name, this.#table(name))
+    for (const { kind, name } of this.planned.stages)
+      if (kind !== 'stateless') this.#tables.set(name, this.#table(name))
   }
 
   get planned(): Plan {
@@ -151,7 +154,7 @@ export class Stages {
     }
   }
 
-  /** The table of a keyed stage, for the referees. */
+  /** The table of a keyed or feeding stage, for the referees. */
   table(stage: string): StateStore {
     return this.#tables.get(stage) as StateStore
   }
@@ -161,7 +164,7 @@ export class Stages {
     const touched = new Set<string>()
     const touchedEntries = new Set<string>()
     let audits = 0
-    const isKeyed = this.#tables.has(stage)
+    const isKeyed = this.#options.application.keyedStages.some(({ name }) => name === stage)
     for (const record of isKeyed ? records : []) {
       const known = this.#touchedBy(stage, record)
       for (const key of known.keys) touched.add(key)
@@ -200,14 +203,14 @@ export class Stages {
   /** The runner of a stage in one environment, with the ports of that environment alone. */
   makeRunner(stage: string, owner: Owner, version: number): Runner {
     const planned = this.#plans[version % 2] as Plan
-    const ports = this.#ports(planned, owner)
+    const ports = this.#ports(owner)
     const make = () =>
       createRunner(this.#options.application.topology, stageNamed(planned, stage), ports, this.runnerOptions)
     const runner = make()
     return this.canary?.runner?.(runner) ?? runner
   }
 
-  #ports(planned: Plan, owner: Owner): Ports {
+  #ports(owner: Owner): Ports {
     const { scheduler, streams, random, faults, deliveries, onMetric, application } = this.#options
     const { canary } = this
     const clock = scheduler.clockOf(owner)
@@ -236,7 +239,7 @@ export class Stages {
       deadLetters: sink('dead-letters') as Ports['deadLetters'],
       freezesValues: true,
       checksPurity: this.#checksPurity,
-      state: (stage) => this.#store(stateOf(planned, stage), owner, clock),
+      state: (stage) => this.#store(stage, owner, clock),
       frames,
       lineage: (stage) => {
         const lineage = streams.lineage(owner, stage)
@@ -248,7 +251,7 @@ export class Stages {
   /** What a round of the announcer runs on. */
   announcerPorts(owner: Owner, heedSilence: (lineage: PartitionLineage) => PartitionLineage): AnnouncerPorts {
     const { application, streams } = this.#options
-    const ports = this.#ports(this.planned, owner)
+    const ports = this.#ports(owner)
     const { canary } = this
     return {
       ...ports,
@@ -259,14 +262,14 @@ export class Stages {
         return canary?.announcerLineage?.(heeding, stage) ?? heeding
       },
       ...(canary?.announcerFrames && {
-        frames: (stage: string) => canary.announcerFrames?.(ports.frames?.(stage) as FramePublisher, stage),
+        frames: (stage: string) => canary.announcerFrames?.(ports.frames?.(stage) as FramePublisher, stage, this.#said),
       }),
     }
   }
 
-  #store(stage: string | undefined, owner: Owner, clock: RunnerClock): StateStore | undefined {
-    const inner = stage === undefined ? undefined : this.#tables.get(stage)
-    if (stage === undefined || inner === undefined) return undefined
+  #store(stage: string, owner: Owner, clock: RunnerClock): StateStore | undefined {
+    const inner = this.#tables.get(stage)
+    if (inner === undefined) return undefined
     const { scheduler, random, faults, dynamoStore } = this.#options
     const refusesUntilMs = () => this.refusesUntilMs
     const store =

@@ -289,20 +289,23 @@ class Replay<T, K extends KeyOracle<T>> implements TimedReplay<T, K> {
     if (record !== undefined) this.#take(record, line)
   }
 
-  /** A record that fails, or that its key took before, leaves its key alone: what is due there fires at the next number. */
+  /** Of a record that fails, or that its key took before, the key does nothing but fire what is due. */
   #take(record: TimedRecord<T>, line: TimedLine<T>): void {
     const { key, redrive } = record
     const { stage, fails } = this.#parts
     const id = redrive ?? `${stage}/slot-${line.slot}/${line.number}`
+    const isTaken = this.#took.has(`${key} ${redrive}`)
+    const isDead = !isTaken && fails(record, id)
+    if (isDead) this.dead.add(id)
     if (redrive !== undefined) this.redriven.add(key)
-    if (this.#took.has(`${key} ${redrive}`)) return
-    if (fails(record, id)) {
-      this.dead.add(id)
+    if (redrive !== undefined && !isDead) this.#took.add(`${key} ${redrive}`)
+    const put = this.#putAt(line, undefined)
+    if (isDead || isTaken) {
+      const known = this.keys.get(key)
+      if (known) this.#fire(known, key, line, put)
       return
     }
-    if (redrive !== undefined) this.#took.add(`${key} ${redrive}`)
     const oracle = this.#of(key)
-    const put = this.#putAt(line, undefined)
     this.#fire(oracle, key, line, put)
     oracle.take(record, line, put)
     this.#fire(oracle, key, line, put)

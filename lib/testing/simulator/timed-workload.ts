@@ -163,7 +163,11 @@ function addTotals(app: Topology, results: Stream<WindowOutput>): void {
     .map(({ user, endMs, cents }): GroupResult => ({ user, group: groupOf(user), endMs, cents }))
     .keyBy(timedNames.second, ({ group }) => group, { slots: groupSlots })
     .window(windowsOf(totals))
-    .aggregate(`${totals.name}-windows`, { count: count(), cents: sum(({ cents }: GroupResult) => cents) }, { emit: 'final' })
+    .aggregate(
+      `${totals.name}-windows`,
+      { count: count(), cents: sum(({ cents }: GroupResult) => cents) },
+      { emit: 'final' },
+    )
   windowed.results
     .map(
       ({ key, window, revision, isFinal, isRetracted, value }): WindowOutput => ({

@@ -18,6 +18,7 @@ test('each stage says its kind, what it reads, keeps and writes, and the names o
   expect(planLines(plan(app), app.describe()).slice(2)).toEqual([
     '3 stages, one Lambda function each:',
     '  lines: feeding; feeds by-line; writes to out',
+    '    keeps its progress in table app-lines-state',
     '  by-line: keyed, 64 slots; feeds by-end',
     '    reads stream app-by-line, written by lines',
     '    keeps in table app-by-line-state, per key: last.last (value)',

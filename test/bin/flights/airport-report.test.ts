@@ -73,11 +73,25 @@ test('a revision that came twice with different content is a difference', () => 
 test('the note and the example say what windows did', () => {
   const taken = outputs(result(0, { flights: 1 }), result(1))
   expect(hoursNote(taken)).toBe(
-    'delays per airport and hour: 1 hours closed, 1 times revised, 1 flights late; last: LAS 2001-01-01T10h, 1 flight, mean 10.5 min, max 20, p90 20',
+    'hours: 1 closed, 1 revised, 1 flights too late; last: LAS 2001-01-01T10h, 1 flight, mean 10.5 min, max 20, p90 20',
   )
   expect(revisionLines(taken.example)).toEqual([
     '              flights  mean  max  p90',
     '  at close          1  10.5   20   20',
     '  revision 1        2  10.5   20   20',
+  ])
+})
+
+test('of many revisions the first and the last ones are shown', () => {
+  const lines = revisionLines(Array.from({ length: 20 }, (_, revision) => result(revision)))
+  expect(lines.map((line) => line.trim().split('  ')[0])).toEqual([
+    'flights',
+    'at close',
+    'revision 1',
+    'revision 2',
+    '…',
+    'revision 17',
+    'revision 18',
+    'revision 19',
   ])
 })

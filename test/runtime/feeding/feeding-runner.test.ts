@@ -1,4 +1,4 @@
-/** The invariants of feeding-runner.ts. */
+/** The invariants of feeding-runner.ts (docs/guarantees.md 1, 2 and 4). */
 import { z } from 'zod'
 import { epochMs, milliseconds, RetryableError, TerminalError, Topology } from '../../../lib/index.ts'
 import { comparePositions, endOf } from '../../../lib/runtime/frames/position.ts'

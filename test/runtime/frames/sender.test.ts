@@ -1,3 +1,4 @@
+/** Rule S1 of docs/frames.md (docs/guarantees.md 7): whoever claims has computed. */
 import fc from 'fast-check'
 import type { EncodedFrame, Frame } from '../../../lib/runtime/frames/frame.ts'
 import { decodeFrame, mostFrameBytes } from '../../../lib/runtime/frames/frame-format.ts'

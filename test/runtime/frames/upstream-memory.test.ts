@@ -1,3 +1,4 @@
+/** docs/guarantees.md 8: a reader drops records, never frames. */
 import fc from 'fast-check'
 import { ByteReader } from '../../../lib/runtime/frames/byte-reader.ts'
 import { ByteWriter } from '../../../lib/runtime/frames/byte-writer.ts'

@@ -1,4 +1,4 @@
-/** Invariant 3 of keyed-runner.ts: whoever loses a commit goes on from what the winner left. */
+/** Invariant 3 of keyed-runner.ts (docs/guarantees.md 3): whoever loses a commit goes on from what the winner left. */
 import { comparePositions, ownPosition } from '../../../lib/runtime/frames/position.ts'
 import type { StateStore } from '../../../lib/state/state-store.ts'
 import { once, until } from '../stage-world.ts'

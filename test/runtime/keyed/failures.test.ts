@@ -1,4 +1,4 @@
-/** Invariant 4 of keyed-runner.ts: failing records, dead letters, killers, deadlines. */
+/** Invariant 4 of keyed-runner.ts (docs/guarantees.md 4 and 5): failing records, dead letters, killers, deadlines. */
 
 import { crc32 } from 'node:zlib'
 import { RetryableError, TerminalError } from '../../../lib/index.ts'

@@ -1,4 +1,4 @@
-/** Invariant 7 of keyed-runner.ts: what does not fit in an item. */
+/** Invariant 7 of keyed-runner.ts (docs/guarantees.md 10): what does not fit in an item. */
 import { adder, type Step, value } from './keyed-world.ts'
 
 const growing: Step = (given, { key, state }) => {

@@ -1,4 +1,4 @@
-/** Operator states are one value per slot, whatever becomes of attempts and of the records' own steps. */
+/** docs/guarantees.md 11: operator states are one value per slot, whatever becomes of attempts and of the records' own steps. */
 
 import { z } from 'zod'
 import { operatorState, TerminalError, Topology, valueState } from '../../../lib/index.ts'

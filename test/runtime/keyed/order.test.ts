@@ -1,4 +1,7 @@
-/** Invariants 1, 2 and 5 of keyed-runner.ts: what is seen at the ports, wherever an attempt ends. */
+/**
+ * Invariants 1, 2 and 5 of keyed-runner.ts (docs/guarantees.md 1, 2 and 6): what is seen at the ports, wherever an attempt
+ * ends.
+ */
 import { once, until } from '../stage-world.ts'
 import { adder, value } from './keyed-world.ts'
 

@@ -1,4 +1,4 @@
-/** Invariant 6 of keyed-runner.ts: warm drafts. */
+/** Invariant 6 of keyed-runner.ts (docs/guarantees.md 9): warm drafts. */
 import { once, until } from '../stage-world.ts'
 import { adder, value } from './keyed-world.ts'
 

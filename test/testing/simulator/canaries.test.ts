@@ -2,14 +2,19 @@ import { dynamoStore } from '../../../bin/sim/dynamo-store.ts'
 import { canaries } from '../../../lib/testing/simulator/canaries.ts'
 import { referees } from '../../../lib/testing/simulator/referees.ts'
 import { findCanary } from '../../../lib/testing/simulator/simulate.ts'
+import { timedCanaries } from '../../../lib/testing/simulator/timed-canaries.ts'
+import { timedReferees } from '../../../lib/testing/simulator/timed-referees.ts'
 import { settle } from './simulator-world.ts'
 
-test('every referee has a canary', () => {
-  const guarded = new Set(Object.values(canaries).map(({ caughtBy }) => caughtBy))
-  expect(Object.keys(referees).filter((name) => !guarded.has(name))).toEqual([])
+test.each([
+  ['without time', referees, canaries],
+  ['with time', timedReferees, timedCanaries],
+])('every referee %s has a canary', (_, looking, broken) => {
+  const guarded = new Set(Object.values(broken).map(({ caughtBy }) => caughtBy))
+  expect(Object.keys(looking).filter((name) => !guarded.has(name))).toEqual([])
 })
 
-test.each(Object.entries(canaries))(
+test.each(Object.entries({ ...canaries, ...timedCanaries }))(
   'the canary %s is noticed by its referee',
   async (_, canary) => {
     const report = await findCanary(canary, { settle, dynamoStore, mostSeeds: 150 })

@@ -1,5 +1,5 @@
 import { dynamoStore } from '../../../bin/sim/dynamo-store.ts'
-import type { Canary } from '../../../lib/testing/simulator/canaries.ts'
+import type { Canary } from '../../../lib/testing/simulator/canary.ts'
 import { Random } from '../../../lib/testing/simulator/random.ts'
 import { Scheduler } from '../../../lib/testing/simulator/scheduler.ts'
 import { type Report, simulate } from '../../../lib/testing/simulator/simulate.ts'

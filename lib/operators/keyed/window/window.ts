@@ -1,6 +1,7 @@
 /** Gathers the values of a key by windows. */
 import { ConfigurationError } from '../../../core/errors.ts'
 import type { Key } from '../../../state/key-encoding.ts'
+import type { StateValue } from '../../../state/state-store.ts'
 import { packedState, type StateDeclaration } from '../../../state/states.ts'
 import type { CountWindows } from '../../../time/windows/count-window.ts'
 import type { SessionWindows } from '../../../time/windows/session.ts'
@@ -75,7 +76,15 @@ function traitsOf(windows: Windows, emit: WindowEmission): WindowTraits {
     emit,
     heldBackMs: emit === 'final' ? settlingMs : 0,
     trailsMs: emit === 'final' ? 0 : settlingMs,
+    openIn: (stored) => openIn(windows.kind, stored),
   }
+}
+
+/** By what each kind stores: sessions as a list, slices under their name, of count windows the one that fills. */
+function openIn(kind: Windows['kind'], stored: StateValue): number {
+  if (kind === 'count') return 1
+  if (kind === 'session') return (stored as readonly StateValue[]).length
+  return (stored as { readonly slices: readonly StateValue[] }).slices.length
 }
 
 function aggregatorOf<T>(label: string, aggregation: WindowAggregation<T>): Aggregator<T, unknown> {

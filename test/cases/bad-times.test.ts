@@ -1,0 +1,116 @@
+/** Times that are none, of another unit or far off, and timers in the past: what becomes of the record, and of the others. */
+import { z } from 'zod'
+import {
+  count,
+  epochMs,
+  epochSeconds,
+  eventTimer,
+  milliseconds,
+  minutes,
+  seconds,
+  Topology,
+  tumbling,
+  valueState,
+} from '../../lib/index.ts'
+import { TestDriver } from '../../lib/testing/index.ts'
+
+const event = z.object({ at: z.any().optional() })
+const startMs = Date.UTC(2026, 0, 1)
+
+const extractors = {
+  'epoch ms': epochMs(({ at }: { at?: unknown }) => (at === 'NaN' ? Number.NaN : (at as number))),
+  'epoch seconds': epochSeconds(({ at }: { at?: unknown }) => (at === 'NaN' ? Number.NaN : (at as number))),
+}
+
+test.each([
+  ['epoch ms', startMs, startMs / 1_000, startMs * 1_000],
+  ['epoch seconds', startMs / 1_000, startMs, startMs * 1_000],
+] as const)(
+  '%s: no time, no number and another unit are dead letters, and make nobody late',
+  async (unit, good, ...units) => {
+    const app = new Topology('bad-times')
+    const source = app.source('events', event, { eventTime: extractors[unit] })
+    const results = app.sink<number>('results')
+    const late = app.sink<unknown>('late')
+    const perMinute = source
+      .keyBy('all', () => 'all')
+      .window(tumbling(minutes(1), { grace: milliseconds(0) }))
+      .aggregate('per-minute', { n: count() }, { emit: 'on-close' })
+    perMinute.results.map(({ value }) => value.n).to(results)
+    perMinute.late.to(late)
+    const driver = new TestDriver(app, { nowMs: startMs })
+    await driver.send(source, [
+      { at: good },
+      {},
+      { at: null },
+      { at: 'NaN' },
+      ...units.map((at) => ({ at })),
+      { at: good },
+    ])
+    expect(driver.deadLetters.map(({ reason: { phase, code } }) => [phase, code])).toEqual([
+      ['event-time', 'event-time-missing'],
+      ['event-time', 'event-time-missing'],
+      ['event-time', 'event-time-unreadable'],
+      ['event-time', 'event-time-implausible'],
+      ['event-time', 'event-time-implausible'],
+    ])
+    await driver.advanceEventTime(minutes(1))
+    expect([driver.received(results), driver.received(late)]).toEqual([[2], []])
+  },
+)
+
+/** Sets a timer at the time that each event says, and tells what fires when. */
+function timed(skewLimit = minutes(10)) {
+  const app = new Topology('timers')
+  const source = app.source('events', z.object({ at: z.number(), fireAt: z.number().optional() }), {
+    eventTime: epochMs(({ at }) => at, { from: '1900-01-01' }),
+    skewLimit,
+  })
+  const out = app.sink<string>('out')
+  source
+    .keyBy('all', () => 'all')
+    .process('alarm', {
+      state: { last: valueState<number>({ ttl: { by: 'event-time', after: minutes(30) } }) },
+      timers: { alarm: eventTimer() },
+      step({ at, fireAt }, { state, timers }) {
+        const before = state.last.get()
+        state.last.set(at)
+        if (fireAt !== undefined) timers.alarm.set(fireAt)
+        return [`${at} after ${before ?? 'none'}`]
+      },
+      onTimer: { alarm: (timeMs) => [`fired ${timeMs}`] },
+    })
+    .to(out)
+  return { driver: new TestDriver(app, { nowMs: 0 }), source, out }
+}
+
+test('a timer in the past fires within the step, behind the record; one to come waits for the watermark', async () => {
+  const { driver, source, out } = timed()
+  await driver.send(source, [{ at: 0 }, { at: 60_000 }])
+  await driver.send(source, [{ at: 60_000, fireAt: 1 }, { at: 60_000, fireAt: 90_000 }, { at: 61_000 }])
+  expect(driver.received(out)).toEqual([
+    ...['0 after none', '60000 after 0', '60000 after 60000', 'fired 1'],
+    ...['60000 after 60000', '61000 after 60000'],
+  ])
+  await driver.advanceEventTime(seconds(29))
+  expect(driver.received(out).at(-1)).toBe('fired 90000')
+})
+
+test('a timer before 1970 fires as any other', async () => {
+  const { driver, source, out } = timed()
+  await driver.send(source, [{ at: -120_000, fireAt: -60_000 }])
+  await driver.advanceEventTime(milliseconds(59_999))
+  expect(driver.received(out)).toEqual(['-120000 after none'])
+  await driver.advanceEventTime(milliseconds(1))
+  expect(driver.received(out)).toEqual(['-120000 after none', 'fired -60000'])
+})
+
+test('behind a step that has no windows a record of a wrong clock is taken as it comes, and moves no time', async () => {
+  const { driver, source, out } = timed()
+  const rogue = 10 * 60_000 + 1
+  await driver.send(source, [{ at: 0, fireAt: 5_000 }, { at: rogue }, { at: 1_000 }])
+  expect(driver.received(out)).toEqual(['0 after none', `${rogue} after 0`, `1000 after ${rogue}`])
+  expect(driver.ports.counted('records-skewed')).toBe(1)
+  await driver.advanceEventTime(seconds(4))
+  expect(driver.received(out).at(-1)).toBe('fired 5000')
+})
