@@ -75,6 +75,7 @@ export class Outbox {
     const { target } = this
     target.ordinal = ordinal
     target.place = place
+    target.late = 0
     target.emissions?.clear()
     for (const lane of target.lanes) lane.mark = lane.items.length
     for (const lane of target.feeds ?? []) lane.mark = lane.items.length
@@ -86,12 +87,14 @@ export class Outbox {
     for (const lane of target.lanes) target.pending -= lane.rewind()
     for (const lane of target.feeds ?? []) target.pending -= lane.rewind()
     if (target.place) target.place.outputs = 0
+    target.late = 0
     target.emissions?.clear()
   }
 
   /** Keeps what the step has put out; `key` names whose step it was. */
   settle(key: string): void {
-    const { lanes, feeds = [], emissions } = this.target
+    const { lanes, feeds = [], emissions, late } = this.target
+    if (late) this.#parts.ports.metrics.count('records-late', late)
     if (emissions === undefined || emissions.size === 0) return
     for (const lane of lanes) lane.latest.settle(lane.mark, lane.items.length, key, emissions)
     for (const lane of feeds) lane.latest.settle(lane.mark, lane.items.length, key, emissions)
@@ -103,9 +106,9 @@ export class Outbox {
     this.putDeadLetter(ordinal, entry, record)
   }
 
-  /** Adds a dead letter that belongs to the record at that place. Throws where the dead letters cannot take it. */
-  putDeadLetter(ordinal: number, entry: DeadLetter, record: RecordInfo): void {
-    this.#deadLetters.items.push(this.#deadLetters.sink.prepare({ value: entry, key: entry.id, record, index: 0 }))
+  /** Adds a dead letter that belongs to the record at that place; `index` tells several of one record apart. Throws where the dead letters cannot take it. */
+  putDeadLetter(ordinal: number, entry: DeadLetter, record: RecordInfo, index = 0): void {
+    this.#deadLetters.items.push(this.#deadLetters.sink.prepare({ value: entry, key: entry.id, record, index }))
     this.#deadLetters.ordinals.push(ordinal)
     this.target.pending++
     this.#log(entry)

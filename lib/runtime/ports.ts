@@ -39,6 +39,7 @@ export type MetricName =
   | 'commit-conflicts'
   | 'records-overtaken'
   | 'records-skewed'
+  | 'records-late'
   | 'duplicates-dropped'
   | 'redrives-dropped'
   | 'frames-out'

@@ -9,6 +9,7 @@ import type { RecordInfo, SourceRecord } from '../core/record.ts'
 import { linkBranch } from '../operators/branch.ts'
 import type { TableView } from '../operators/enrich/table.ts'
 import type { KeyedLink, KeyedLinkContext, StepTimes } from '../operators/keyed/keyed-operator.ts'
+import { lateSide } from '../operators/keyed/window/window.ts'
 import type { Emit } from '../operators/operator.ts'
 import type { StagePlan } from '../plan/plan.ts'
 import type { KeyDraft, TimerDomain } from '../state/key-draft.ts'
@@ -40,6 +41,8 @@ export interface RunTarget {
   latest?: string | undefined
   /** How often each such operator has emitted in the step at hand; missing until one does. */
   emissions?: Map<string, number>
+  /** Records that the step at hand found too late for their windows. */
+  late?: number
   /** Where everything that any step hands on is noted, to compare two runs of one record. */
   trace?: Trace | undefined
 }
@@ -138,7 +141,8 @@ export class StageProgram {
     }
     const sideOf = (node: KeyedNode) => (name: string) => {
       const side = (consumers.get(node) ?? []).find((next) => next.type === 'side' && next.name === name)
-      return side === undefined || !keep(side) ? nothing : after(side)
+      if (side === undefined || !keep(side)) return nothing
+      return node.operator.window && name === lateSide ? this.#countingLate(after(side)) : after(side)
     }
     return after(this.#stage.entry)
   }
@@ -186,6 +190,14 @@ export class StageProgram {
       } finally {
         target.latest = outer
       }
+    }
+  }
+
+  #countingLate(next: Emit<unknown>): Emit<unknown> {
+    return (value, record) => {
+      const target = this.#target as RunTarget
+      target.late = (target.late ?? 0) + 1
+      next(value, record)
     }
   }
 

@@ -82,8 +82,10 @@ test(
     const { code, stdout, stderr } = await project.result('plan', file)
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/^topology "flights-app"\n {2}source "flights" \(json, validated by zod, /)
-    expect(stdout).toContain('1 stage, one Lambda function:\n  flights: stateless; writes to ')
-    expect(stdout).toContain('; enriched from airports (static)\n')
+    expect(stdout).toContain('2 stages, one Lambda function each:\n  flights: feeding; feeds by-origin; writes to ')
+    expect(stdout).toContain(
+      '; enriched from airports (static)\n    keeps its progress in table flights-app-flights-state\n  by-origin: keyed, ',
+    )
     await project.write(
       'hint.ts',
       "import { text, Topology } from 'millrace'\nexport const app = new Topology('a')\napp.source('s', text()).keyBy('by', (t) => t).to(app.sink('k'))\n",

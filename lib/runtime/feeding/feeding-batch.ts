@@ -146,7 +146,8 @@ class FeedingAttempt {
 
   /** What was stepped and did not kill is cleared before anything of it goes out. */
   async #clear(through: number): Promise<void> {
-    if (this.#suspected === undefined) return
+    // What was done before any of them was stepped clears none.
+    if (this.#suspected === undefined || through < (this.#opened.progress.suspect?.from ?? 0)) return
     const cleared = { ...this.#opened.progress, suspect: clearedThrough(through, this.#suspected) }
     this.#suspected = undefined
     if (!(await this.#write.write(cleared, this.#stop.signal))) throw moved()

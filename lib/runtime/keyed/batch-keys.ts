@@ -47,6 +47,8 @@ export class BatchKeys {
   /** Changed keys that have many changed entries. */
   readonly #crowded = new Set<string>()
   /** Numbers of records whose step would have made the state of their key too large. */
+  /** Keys that this attempt loaded, or took over from another, and has not let go. */
+  readonly #loaded = new Set<string>()
   readonly #oversized = new Set<number>()
   #recordsStepped = 0
 
@@ -98,9 +100,9 @@ export class BatchKeys {
     return this.#drafts.get(key) as KeyDraft
   }
 
-  /** The drafts of the batch's own keys; where loading failed, of some. */
+  /** The drafts of the batch's own keys and of those that were loaded to fire; where loading failed, of some. */
   ownDrafts(): readonly KeyDraft[] {
-    return [...this.#of.log.keys].flatMap((key) => this.#drafts.get(key) ?? [])
+    return [...new Set([...this.#of.log.keys, ...this.#loaded])].flatMap((key) => this.#drafts.get(key) ?? [])
   }
 
   #adopt(key: string, draft: KeyDraft): void {
@@ -110,6 +112,7 @@ export class BatchKeys {
 
   #put(key: string, draft: KeyDraft): void {
     this.#drafts.set(key, draft)
+    this.#loaded.add(key)
     const { outbox, doneThrough } = this.#of
     const { readPosition = 0 } = draft
     if (readPosition <= doneThrough) return
@@ -135,7 +138,10 @@ export class BatchKeys {
     const { log, due } = this.#of
     const fired = drafts.filter(({ key }) => !log.keys.has(key)).map(({ key }) => this.draft(key))
     due.keepEarliest(fired)
-    for (const { key } of fired) this.#drafts.delete(key)
+    for (const { key } of fired) {
+      this.#drafts.delete(key)
+      this.#loaded.delete(key)
+    }
   }
 
   /** Steps a line: at once where all of its key's state is loaded. */

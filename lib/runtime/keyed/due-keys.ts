@@ -13,6 +13,7 @@ import type { KeyDraft, TimerDomain } from '../../state/key-draft.ts'
 import type { DueEntry, StateStore } from '../../state/state-store.ts'
 import { positionHashOf } from '../frames/position.ts'
 import type { EarliestDue, KeyedProgress } from '../progress/progress.ts'
+import { inParallel } from './in-parallel.ts'
 import { TimeHeap } from './time-heap.ts'
 
 export const domains: readonly TimerDomain[] = ['event-time', 'processing-time']
@@ -42,6 +43,8 @@ export interface FiringKey {
 
 const nobody: readonly FiringKey[] = []
 
+/** Slots that are queried at a time. */
+const mostQueries = 16
 /** Due entries per page of a query. */
 const pageSize = 1_000
 
@@ -88,9 +91,8 @@ export class DueKeys {
   async find(end: TimesReached): Promise<void> {
     for (const domain of domains) {
       const untilMs = reached(domain, end)
-      for (const [slot, earliestMs] of earliestOf(this.#progress.earliest, domain)) {
-        if (earliestMs <= untilMs) await this.#query(slot, domain, untilMs)
-      }
+      const due = [...earliestOf(this.#progress.earliest, domain)].filter(([, earliestMs]) => earliestMs <= untilMs)
+      await inParallel(due, mostQueries, ([slot]) => this.#query(slot, domain, untilMs))
     }
   }
 

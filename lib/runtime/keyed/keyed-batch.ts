@@ -209,6 +209,7 @@ class KeyedAttempt {
           // Sending lets go of keys that fired before; of those to come some may be among them.
           await this.#keys.loadMore(some.slice(i).map((next) => next.key))
         }
+        if (this.#pace.isOver()) return { number: line.number, error: outOfTime(), counts: false }
         const halt = await this.#keys.fire({ line, index, key, keyHash })
         if (halt) return halt
         this.#fired = { number: line.number, keyHash }

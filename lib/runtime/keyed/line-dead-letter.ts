@@ -1,6 +1,7 @@
 /** The dead letter of a line: of a record with the coordinates of its source, or of an entry that cannot be decoded. */
 import { type RecordInfo, SourceRecord } from '../../core/record.ts'
 import { type DeadLetter, deadLetterOf } from '../dead-letter.ts'
+import { positionHashOf } from '../frames/position.ts'
 import type { GivenUp } from '../outbox.ts'
 import type { DueTimer } from '../program.ts'
 import type { Line } from '../progress/fold.ts'
@@ -40,7 +41,8 @@ export function firingDeadLetter(
   const record = new SourceRecord({
     source: where.stage,
     partition: `slot-${line.slot}`,
-    position: placeDigits({ number: line.number, keyHash }),
+    // By the key's hash wherever it fires: at a record of its own that is a dead letter too, that one has the plain place.
+    position: placeDigits({ number: line.number, keyHash: keyHash ?? positionHashOf(key) }),
     arrivalTimeMs: line.arrivedAtMs,
     key,
     payload: Buffer.from(JSON.stringify({ key, timer: name, domain, timeMs })),

@@ -68,7 +68,8 @@ export class NotedProgress {
 
   /** What was stepped and did not kill is cleared before anything of it goes out. */
   async clear(through: number, stop: Stop): Promise<void> {
-    if (this.#suspected === undefined) return
+    // What was done before any of them was stepped clears none.
+    if (this.#suspected === undefined || through < (this.#now.suspect?.from ?? 0)) return
     const cleared = { ...this.#now, suspect: clearedThrough(through, this.#suspected) }
     this.#suspected = undefined
     if (!(await this.#write.write(cleared, stop.signal))) throw moved()

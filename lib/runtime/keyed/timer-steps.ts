@@ -16,7 +16,7 @@ import type { FiringLine } from './keyed-line.ts'
 import type { KeyedParts } from './keyed-parts.ts'
 import { firingDeadLetter } from './line-dead-letter.ts'
 
-/** Timers of one key that fire in one step: more is a timer that sets itself again and again in the past. */
+/** Timers of one key that fire in one step without time going on: more is a timer that sets itself again and again in the past. */
 const mostFirings = 1_000
 
 /** A timer whose step threw: it is given up, and the others of its key fire without it. */
@@ -45,8 +45,8 @@ export class TimerSteps {
   fireDue(draft: KeyDraft, times: TimesReached, failed: readonly FiringFailed[]): void {
     if (!isDue(draft, times)) return
     const { program } = this.#parts
-    let fired = 0
     for (const domain of domains) {
+      let [fired, lastMs] = [0, Number.NEGATIVE_INFINITY]
       for (;;) {
         const next = draft.nextTimer(domain)
         if (next === undefined || next.timeMs > reached(domain, times)) break
@@ -57,7 +57,10 @@ export class TimerSteps {
           continue
         }
         try {
-          if (++fired > mostFirings) throw tooManyFirings(next.name)
+          // Timers that follow each other in time come to an end by themselves, however many they are.
+          fired = timer.timeMs > lastMs ? 1 : fired + 1
+          lastMs = Math.max(lastMs, timer.timeMs)
+          if (fired > mostFirings) throw tooManyFirings(next.name)
           this.#fire(timer)
         } catch (error) {
           if (error instanceof EntryNotLoaded || error instanceof ImpureStepError || isRetryable(error)) throw error
@@ -83,11 +86,11 @@ export class TimerSteps {
   /** The dead letters of the timers that failed. */
   giveUp(firing: FiringLine, failed: readonly FiringFailed[]): void {
     const { topology, stage, ports } = this.#parts
-    for (const { timer, cause } of failed) {
+    for (const [index, { timer, cause }] of failed.entries()) {
       ports.metrics.count('attempts-failed', 1)
       const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
       const { entry, record } = firingDeadLetter(firing, timer, cause, where)
-      this.#outbox.putDeadLetter(firing.index, entry, record)
+      this.#outbox.putDeadLetter(firing.index, entry, record, index)
     }
   }
 }

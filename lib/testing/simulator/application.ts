@@ -1,7 +1,6 @@
 /** What a run runs: one of two applications, with what is sent to it, and how its runs are judged. */
 import type { Topology } from '../../topology/topology.ts'
 import type { Finding } from './findings.ts'
-import type { Simulation } from './simulation.ts'
 
 /** What one record of the source is. */
 export interface SourceItem {
@@ -23,7 +22,7 @@ export interface Verdict {
   readonly met: ReadonlyMap<string, number>
 }
 
-export interface Application {
+export interface Application<Run> {
   /** Whether it has windows and timers: then the announcer runs, and tables delete what is empty. */
   readonly hasTime: boolean
   readonly topology: string
@@ -41,6 +40,6 @@ export interface Application {
   /** Whether a sink never takes a value of so many cents. */
   rejects(sink: string, cents: number): boolean
   /** What still waits for time to pass when all input is done. */
-  waiting(run: Simulation): Promise<readonly string[]>
-  judge(run: Simulation): Promise<Verdict>
+  waiting(run: Run): Promise<readonly string[]>
+  judge(run: Run): Promise<Verdict>
 }

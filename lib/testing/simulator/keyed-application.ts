@@ -5,10 +5,11 @@ import { evidenceOf } from './evidence.ts'
 import { findingsOf } from './findings.ts'
 import { Random } from './random.ts'
 import { referees } from './referees.ts'
+import type { Simulation } from './simulation.ts'
 import { isRejected, itemSlots, type Line, names, simulatedTopology, sourceRecords, userSlots } from './workload.ts'
 
 /** Runs of one source number have the same source. */
-export function keyedApplication(source: number, startMs: number, hasThirdStage: boolean): Application {
+export function keyedApplication(source: number, startMs: number, hasThirdStage: boolean): Application<Simulation> {
   const entries = sourceRecords(new Random(`source ${source}`), startMs)
   const keyedStages: { name: string; slots: number }[] = [{ name: names.keyed, slots: userSlots }]
   if (hasThirdStage) keyedStages.push({ name: names.second, slots: itemSlots })

@@ -1,7 +1,9 @@
 /** Plays a seed and judges it. */
 import type { Canary } from './canary.ts'
 import type { Finding } from './findings.ts'
+import { keyedApplication } from './keyed-application.ts'
 import { Simulation, type SimulationOptions } from './simulation.ts'
+import { timedApplication } from './timed-application.ts'
 import type { TraceEvent } from './trace.ts'
 
 export interface Report {
@@ -18,6 +20,9 @@ export interface Report {
   readonly trace: readonly TraceEvent[]
 }
 
+/** What a seed is played with. */
+export type SeedOptions = Omit<SimulationOptions, 'applications'>
+
 /** How many events are kept for whoever looks for the cause. */
 const lastEvents = 400
 
@@ -27,8 +32,8 @@ const lastEvents = 400
  * @example
  * const { findings } = await simulate({ seed: 7, settle: () => new Promise(setImmediate) })
  */
-export async function simulate(options: SimulationOptions): Promise<Report> {
-  const run = new Simulation(options)
+export async function simulate(options: SeedOptions): Promise<Report> {
+  const run = new Simulation({ ...options, applications: { keyed: keyedApplication, timed: timedApplication } })
   await run.play()
   const { findings, met: more } = await run.application.judge(run)
   const { met, streams, scheduler, source, trace } = run
@@ -46,7 +51,7 @@ export async function simulate(options: SimulationOptions): Promise<Report> {
 /** The first of so many seeds at which the canary's referee speaks. */
 export async function findCanary(
   canary: Canary,
-  options: Omit<SimulationOptions, 'seed' | 'canary'> & { readonly mostSeeds: number },
+  options: Omit<SeedOptions, 'seed' | 'canary'> & { readonly mostSeeds: number },
 ): Promise<Report | undefined> {
   for (let seed = 0; seed < options.mostSeeds; seed++) {
     const report = await simulate({ ...options, seed, canary })

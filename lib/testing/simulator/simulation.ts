@@ -19,18 +19,20 @@ import type { Application, SourceItem } from './application.ts'
 import type { Canary } from './canary.ts'
 import { type BatchEvent, type Environment, Environments } from './environments.ts'
 import { drawFaults, drawTimedFaults, type Faults, noFaults } from './faults.ts'
-import { keyedApplication } from './keyed-application.ts'
 import { Random } from './random.ts'
 import { newOwner, type Owner, Scheduler } from './scheduler.ts'
 import type { Delivery } from './sinks.ts'
 import { Stages, type StoreFactory, ttlAfterMs } from './stages.ts'
 import { type ShardLog, type StreamState, Streams } from './streams.ts'
 import { TimeFaults } from './time-faults.ts'
-import { timedApplication } from './timed-application.ts'
 import { Trace } from './trace.ts'
+
+/** Makes the application of a run; runs of one source number have the same source. */
+type MakeApplication = (source: number, startMs: number, hasThirdStage: boolean) => Application<Simulation>
 
 export interface SimulationOptions {
   readonly seed: number
+  readonly applications: { readonly keyed: MakeApplication; readonly timed: MakeApplication }
   /** Resolves when all that can go on without the scheduler has done so: one turn of the event loop. */
   readonly settle: () => Promise<void>
   /** Makes the production store over the model of DynamoDB; without it every run keeps its state in memory. */
@@ -71,7 +73,7 @@ export class Simulation {
   readonly stages: Stages
   readonly deliveries: Delivery[] = []
   readonly sent: SentRecord[] = []
-  readonly application: Application
+  readonly application: Application<Simulation>
   readonly source: readonly SourceItem[]
   /** Undefined in runs without time. */
   readonly announcers: Announcers | undefined
@@ -114,8 +116,11 @@ export class Simulation {
     const faults = () => this.#faults
     this.streams = new Streams({ scheduler: this.scheduler, random: random.fork('streams'), faults })
     this.hasThirdStage = canary?.needsThirdStage || random.chance(0.35)
-    const make = hasTime ? timedApplication : keyedApplication
-    this.application = make(Math.floor(seed / 4), startMs, this.hasThirdStage)
+    this.application = options.applications[hasTime ? 'timed' : 'keyed'](
+      Math.floor(seed / 4),
+      startMs,
+      this.hasThirdStage,
+    )
     this.source = this.application.records
     this.streams.create(this.application.source, random.integer(1, 3), 0)
     for (const { name, slots } of this.application.keyedStages) this.streams.create(name, random.integer(1, 2), slots)

@@ -46,7 +46,7 @@ export interface StagesOptions {
   readonly random: Random
   readonly faults: () => Faults
   readonly deliveries: Delivery[]
-  readonly application: Application
+  readonly application: Application<never>
   readonly canary: Canary | undefined
   readonly dynamoStore: StoreFactory | undefined
   /** Ends the environment whose step is running. */

@@ -6,20 +6,30 @@ import { ownPosition } from '../../runtime/frames/position.ts'
 import type { Announcers } from './announcers.ts'
 import type { Faults } from './faults.ts'
 import type { Random } from './random.ts'
-import type { Simulation } from './simulation.ts'
+import type { Scheduler } from './scheduler.ts'
+import type { Delivery } from './sinks.ts'
 import { ttlAfterMs } from './stages.ts'
+import type { Streams } from './streams.ts'
 
 /** A dead letter is sent again no later than so long after the first time: a few minutes before TTL could forget it. */
 const redriveForMs = 4 * 60_000
 
+/** What is disturbed. */
+export interface DisturbedRun {
+  readonly deliveries: readonly Delivery[]
+  readonly streams: Streams
+  readonly scheduler: Scheduler
+  count(name: string): void
+}
+
 export class TimeFaults {
-  readonly #run: Simulation
+  readonly #run: DisturbedRun
   readonly #random: Random
   readonly #announcers: Announcers
   /** When each dead letter was first sent again. */
   readonly #redrivenMs = new Map<string, number>()
 
-  constructor(run: Simulation, random: Random, announcers: Announcers) {
+  constructor(run: DisturbedRun, random: Random, announcers: Announcers) {
     this.#run = run
     this.#random = random
     this.#announcers = announcers

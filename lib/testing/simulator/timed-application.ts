@@ -4,6 +4,7 @@ import type { Application, Touched } from './application.ts'
 import { waitsFor } from './due-watch.ts'
 import { findingsOf } from './findings.ts'
 import { Random } from './random.ts'
+import type { Simulation } from './simulation.ts'
 import { timedEvidenceOf } from './timed-evidence.ts'
 import { timedReferees } from './timed-referees.ts'
 import {
@@ -20,7 +21,7 @@ import {
 const never = new AbortController().signal
 
 /** Runs of one source number have the same source and the same windows. */
-export function timedApplication(source: number, startMs: number, hasThirdStage: boolean): Application {
+export function timedApplication(source: number, startMs: number, hasThirdStage: boolean): Application<Simulation> {
   const random = new Random(`timed source ${source}`)
   const [one, other] = [random.pick(otherWindows), random.pick(otherWindows)]
   const windows = one === other ? [finals, one] : [finals, one, other]
