@@ -3,6 +3,7 @@ import { minutes, seconds } from '../../lib/core/duration.ts'
 import { ConfigurationError, RetryableError } from '../../lib/core/errors.ts'
 import { bytes, json, text } from '../../lib/core/format.ts'
 import { refreshedTable } from '../../lib/operators/enrich/table.ts'
+import { operatorState, valueState } from '../../lib/state/states.ts'
 import { TestDriver } from '../../lib/testing/test-driver.ts'
 import { Topology } from '../../lib/topology/topology.ts'
 
@@ -162,4 +163,21 @@ test('a source of another topology is refused by name', async () => {
   const other = new Topology('other').source('theirs', text())
   await expect(driver.send(other, ['x'])).rejects.toThrow(ConfigurationError)
   await expect(driver.send(other, ['x'])).rejects.toThrow('topology "orders" has no source "theirs"')
+})
+
+test.each(['key function', 'operator state'])('an impure %s is refused', async (what) => {
+  let calls = 0
+  const app = new Topology('impure-keys')
+  const source = app.source('lines', text())
+  source
+    .keyBy('by-key', (line) => (what === 'key function' ? `${line}${calls++}` : line))
+    .process('seen', {
+      state: {
+        last: valueState<number>(),
+        inSlot: operatorState({ initial: 0, add: (n: number) => n + (what === 'key function' ? 1 : calls++) }),
+      },
+      step: (_, { state }) => [state.inSlot.get()],
+    })
+    .to(app.sink<number>('out'))
+  await expect(new TestDriver(app).send(source, ['a', 'a'])).rejects.toThrow('in two ways')
 })
