@@ -76,6 +76,8 @@ describe('a fresh CDK app (CommonJS, jest)', () => {
       'functions/orders/handler.ts',
       'test/orders.test.ts',
       'bin/orders.ts',
+      'functions/rides/topology.ts',
+      'test/rides.test.ts',
     ])
   })
 
@@ -85,7 +87,7 @@ describe('a fresh CDK app (CommonJS, jest)', () => {
 
   it('runs the test that invokes the real handler', () => {
     const report = JSON.parse(run(app, 'npx', 'jest', '--json', '--silent'))
-    expect(report).toMatchObject({ success: true, numPassedTests: 1 })
+    expect(report).toMatchObject({ success: true, numPassedTests: 2 })
   }, 60_000)
 
   it('plans its topology and runs it on this machine, with the command that the package brings', () => {
