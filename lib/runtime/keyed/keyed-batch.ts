@@ -44,7 +44,7 @@ export async function runKeyedBatch(
       const log = new KeyedLog(records.slice(first), opened.progress, parts)
       const unread = log.foldAll()
       const progress = new NotedProgress(parts, partition, opened)
-      const lastNumber = await progress.suspect(log, careful.size > 0, stop)
+      const lastNumber = progress.suspect(log, careful.size > 0)
       const attempt = new KeyedAttempt({ parts, partition, log, progress, lastNumber, tables, stop, careful })
       const { done, error } = await attempt.run(unread)
       const index = records.findIndex(({ position }) => isBehind(position, done))
@@ -148,6 +148,7 @@ class KeyedAttempt {
       await this.#keys.load(this.#progress.openedVersion)
       const last = this.#log.lines.at(-1)
       if (last) await this.#due.find(last)
+      await this.#progress.note(this.#stop)
       return await this.#stepAll()
     } catch (error) {
       if (error instanceof TooLarge || error instanceof ConfigurationError) throw error

@@ -22,6 +22,7 @@ export class NotedProgress {
   #now: KeyedProgress
   /** The last number of an entry that may hold one which kills. */
   #suspected: number | undefined
+  #isToNote = false
 
   constructor(parts: KeyedParts, partition: string, { version, progress }: OpenedProgress<KeyedProgress>) {
     this.#parts = parts
@@ -47,7 +48,7 @@ export class NotedProgress {
    * The last number that is to be stepped: fewer than all where one of them may kill the process. `goesOn` says that this
    * invocation has noted it in an attempt before, and goes on with that.
    */
-  async suspect({ entries, lastNumber: last }: KeyedLog, goesOn: boolean, stop: Stop): Promise<number> {
+  suspect({ entries, lastNumber: last }: KeyedLog, goesOn: boolean): number {
     const { ports, attempts } = this.#parts
     const [entry] = entries as [SourceRecord]
     const { suspect, doneThrough } = this.#now
@@ -60,10 +61,20 @@ export class NotedProgress {
     this.#now = isKiller
       ? { ...this.#now, suspect: undefined, failing: killerAt(next.killer, attempts) }
       : { ...this.#now, suspect: next.suspect }
-    if (!(await this.#write.write(this.#now, stop.signal))) throw moved()
+    this.#isToNote = true
     if (isKiller) return last
     this.#suspected = last
     return next.suspect.to
+  }
+
+  /**
+   * Notes what is suspected, right before anything is stepped: an attempt that dies while it loads was not killed by a record,
+   * and accuses none.
+   */
+  async note(stop: Stop): Promise<void> {
+    if (!this.#isToNote) return
+    this.#isToNote = false
+    if (!(await this.#write.write(this.#now, stop.signal))) throw moved()
   }
 
   /** What was stepped and did not kill is cleared before anything of it goes out. */
