@@ -86,6 +86,7 @@ export class BatchKeys {
     this.#drafts = cached
     await this.#loading.prefetch(this.#drafts, declaredEntries(stage, log.lines, steps))
     for (const key of log.keys) this.#adopt(key, this.draft(key))
+    this.#of.due.noteWarm(this.#drafts.values())
   }
 
   /** Loads keys that fire, but for those that are loaded. */

@@ -125,6 +125,17 @@ export class DueKeys {
     }
   }
 
+  /**
+   * Notes what keys of the warm cache wait for. Their due entries may be gone: another attempt that has fired them deletes the
+   * entries once its progress is stored, which can be between our reading progress and our query. They fire here at the same
+   * number, and lose their commit.
+   */
+  noteWarm(drafts: Iterable<KeyDraft>): void {
+    const { event, processing } = this.#progress.earliest
+    if (event.size + processing.size === 0) return
+    for (const draft of drafts) this.note(draft)
+  }
+
   /** The keys that something may be due for at these times, in the order in which they fire. Each is told once. */
   take(times: TimesReached): readonly FiringKey[] {
     const { 'event-time': event, 'processing-time': processing } = this.#domains
