@@ -4,7 +4,8 @@
  *
  * 1. Of one upstream in one slot, all up to `high` was read or claimed, except the gaps. A record is new beyond `high` or
  *    in a gap; one that fills a gap was overtaken and comes out of order.
- * 2. After each frame at most four gaps are kept, the last ones: most gaps are of positions that never held anything.
+ * 2. After each frame at most thirty gaps are kept, the last ones. Most gaps are of positions that never held anything; an attempt
+ *    that found keys committed ahead claims each record alone, so one frame of its may open a dozen.
  * 3. A close makes a gap of what was sent and did not come.
  * 4. A memory is a value and belongs to one slot, so it moves whole when shards split or merge.
  * 5. It takes less than eight bytes of progress where it has no gaps.
@@ -16,7 +17,7 @@ import type { Frame, FrameRecord, Upstream } from './frame.ts'
 import { comparePositions, firstPosition, type Interval, type Position } from './position.ts'
 
 /** How many gaps are remembered per slot and upstream. */
-export const mostGaps = 4
+export const mostGaps = 30
 
 /** What was read of one upstream in one slot. */
 export interface Memory {
@@ -203,7 +204,7 @@ export class UpstreamMemories {
 }
 
 /** Gaps fit beside the slot's distance in one number. */
-const gapCodes = 8
+const gapCodes = 32
 
 /**
  * Slots ascending, each as its distance from the one before with the number of its gaps; positions downwards, from the

@@ -23,7 +23,7 @@ import { recordAt } from './arbitrary-frames.ts'
 
 type Span = readonly [previous: number, last: number]
 
-/** `Memory` of the protocol's model, line by line, over whole numbers; it may hold more than four gaps for a while. */
+/** `Memory` of the protocol's model, line by line, over whole numbers; it may hold more gaps than are kept for a while. */
 class ModelMemory {
   high = 0
   gaps: Span[] = []
@@ -47,7 +47,7 @@ class ModelMemory {
     }
     this.gaps = left
     if (last > this.high) {
-      if (previous > this.high) this.gaps = [...this.gaps, [this.high, previous] as const].slice(-4)
+      if (previous > this.high) this.gaps = [...this.gaps, [this.high, previous] as const].slice(-mostGaps)
       this.high = last
     }
   }
@@ -95,7 +95,7 @@ const anyReading = fc.record({ covers: anyClaims, every: fc.integer({ min: 1, ma
 }))
 
 describe('the memory of an upstream (M1: as in the model)', () => {
-  test('it takes, counts as overtaken and remembers what the model does, while that holds four gaps at most', () => {
+  test('it takes, counts as overtaken and remembers what the model does, while that holds as many gaps as are kept', () => {
     fc.assert(
       fc.property(fc.array(anyReading, { maxLength: 25 }), (readings) => {
         const model = new ModelMemory()
@@ -114,7 +114,7 @@ describe('the memory of an upstream (M1: as in the model)', () => {
     )
   })
 
-  test('beyond that it keeps four, never one that the model has not', () => {
+  test('beyond that it keeps as many, never one that the model has not', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat({ max: 300 }), fc.nat({ max: 5 })), { maxLength: 60 }), (claims) => {
         const model = new ModelMemory()
@@ -169,7 +169,7 @@ const anyDelivery = fc
   })
 
 describe('the memory of an upstream (M2: once each)', () => {
-  test('every record is taken once, in any order and however often frames come, while four gaps are open at most', () => {
+  test('every record is taken once, in any order and however often frames come, while no more gaps are open than are kept', () => {
     let checked = 0
     fc.assert(
       fc.property(anyDelivery, ({ frames, arrivals }) => {

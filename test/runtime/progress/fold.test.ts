@@ -45,7 +45,7 @@ const naiveLines = (log: readonly PlainEntry[], naive: NaiveFold) => log.flatMap
 const anyCuts = fc.array(fc.nat({ max: 24 })).map((cuts) => new Set(cuts))
 
 describe('the fold (L1 to L7: as in the model)', () => {
-  test('lines, numbers, watermark and duplicates of any log are those of the model, while four gaps are enough', () => {
+  test('lines, numbers, watermark and duplicates of any log are those of the model, while the gaps that are kept are enough', () => {
     let checked = 0
     let overtaken = 0
     let filledAfterClose = 0
