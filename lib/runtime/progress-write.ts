@@ -10,6 +10,12 @@ interface Parts {
   readonly store: StateStore
 }
 
+/** Progress as a stored value, and back. */
+export interface ProgressFormat<P> {
+  write(progress: P): StateValue
+  read(value: StateValue): P
+}
+
 export class ProgressWrite<P extends { readonly completed: string | undefined }> {
   readonly #parts: Parts
   readonly #name: string
@@ -18,12 +24,7 @@ export class ProgressWrite<P extends { readonly completed: string | undefined }>
   #version: number
   #isOurs = false
 
-  constructor(
-    parts: Parts,
-    partition: string,
-    version: number,
-    format: { readonly write: (progress: P) => StateValue; readonly read: (value: StateValue) => P },
-  ) {
+  constructor(parts: Parts, partition: string, version: number, format: ProgressFormat<P>) {
     this.#parts = parts
     this.#name = `${parts.stage.name}/${partition}`
     this.#version = version

@@ -2,7 +2,7 @@
  * One batch of one source partition on its way through a stage that feeds keyed stages. The invariants stand in
  * feeding-runner.ts.
  */
-import { ConfigurationError, isRetryable, isTerminal, RetryableError } from '../../core/errors.ts'
+import { ConfigurationError, isRetryable, isTerminal } from '../../core/errors.ts'
 import type { SourceRecord } from '../../core/record.ts'
 import type { FeedingStage } from '../../plan/plan.ts'
 import { failureAt, type Halt, isBehind, moved, type PartitionBatch, type PartitionFailure, rest } from '../batch.ts'
@@ -11,15 +11,15 @@ import { DecodeError, type Decoder, leftOut } from '../decode.ts'
 import { endOf } from '../frames/position.ts'
 import { Pace } from '../invocation.ts'
 import { outOfTime, type Stop } from '../lane.ts'
+import { haltBeyond, NotedProgress } from '../noted-progress.ts'
 import { errorFields, type GivenUp, Outbox } from '../outbox.ts'
 import { type OpenedProgress, openSourceProgress } from '../progress/open.ts'
 import type { SentPositions, SourceProgress } from '../progress/progress.ts'
-import { readSourceProgress, writeSourceProgress } from '../progress/progress-format.ts'
-import { ProgressWrite } from '../progress-write.ts'
+import { sourceFormat } from '../progress/progress-format.ts'
 import { ImpureStepError, runTwice } from '../purity.ts'
 import { endOfTimeMs, isSkewed } from '../skew.ts'
 import { openFeeds, type StageParts } from '../stage-parts.ts'
-import { clearedThrough, killed, killerAt, mayKill, nextSuspect, skipped, verdictOf } from '../suspect.ts'
+import { killed, skipped, verdictOf } from '../suspect.ts'
 import type { BatchTables } from '../tables.ts'
 
 export interface FeedingParts extends StageParts<FeedingStage> {
@@ -55,19 +55,16 @@ class FeedingAttempt {
   readonly #parts: FeedingParts
   readonly #partition: string
   readonly #records: readonly SourceRecord[]
-  readonly #opened: { version: number; progress: SourceProgress }
   readonly #tables: BatchTables
   readonly #stop: Stop
   readonly #outbox: Outbox
-  readonly #write: ProgressWrite<SourceProgress>
+  readonly #progress: NotedProgress<SourceProgress>
   /** Behind each record that was stepped, the largest event time so far, and when its record arrived. */
   readonly #largestMs: number[] = []
   readonly #arrivedMs: number[] = []
   /** Records that a RetryableError stopped before all their lookup keys were known. */
   readonly #returning = new Map<SourceRecord, unknown>()
   readonly #pace: Pace
-  /** The last number of an entry that may hold one which kills. */
-  #suspected: number | undefined
   #doneThrough: number
   /** What was sent, as of `#doneThrough`. */
   #sent: SentPositions
@@ -85,7 +82,6 @@ class FeedingAttempt {
     this.#parts = parts
     this.#partition = partition
     this.#records = records
-    this.#opened = { ...opened }
     this.#tables = tables
     this.#stop = stop
     const { progress } = opened
@@ -94,10 +90,7 @@ class FeedingAttempt {
     this.#sent = progress.sent
     this.#largestEventTimeMs = progress.largestEventTimeMs
     this.#largestArrivedAtMs = progress.largestArrivedAtMs
-    this.#write = new ProgressWrite(parts, partition, opened.version, {
-      write: writeSourceProgress,
-      read: (value) => readSourceProgress(value),
-    })
+    this.#progress = new NotedProgress(parts, partition, opened, sourceFormat)
     this.#outbox = new Outbox({
       ...parts,
       feeds: openFeeds(parts, partition, progress.sent),
@@ -107,9 +100,11 @@ class FeedingAttempt {
   }
 
   async run(): Promise<{ readonly done: string | undefined; readonly error: unknown }> {
-    const { progress } = this.#opened
-    const lastNumber = await this.#suspect(progress.number + this.#records.length)
-    const halt = (await this.#tryAll(lastNumber)) ?? this.#beyond(lastNumber)
+    const last = this.#progress.now.number + this.#records.length
+    const lastNumber = this.#progress.suspect({ lastNumber: last, loneArrivalMs: this.#loneArrivalMs() })
+    // Before anything is decoded: that may kill, too.
+    await this.#progress.note(this.#stop)
+    const halt = (await this.#tryAll(lastNumber)) ?? haltBeyond(lastNumber, last)
     return this.#finish(halt)
   }
 
@@ -124,43 +119,10 @@ class FeedingAttempt {
     }
   }
 
-  /** The last number that is to be stepped: fewer than all where one of them may kill the process. */
-  async #suspect(last: number): Promise<number> {
-    const { ports, attempts } = this.#parts
-    const { progress } = this.#opened
+  /** When the batch's only entry arrived, a record or an aggregate of several; undefined where it has several entries. */
+  #loneArrivalMs(): number | undefined {
     const [entry] = this.#records as [SourceRecord]
-    const isLone = this.#records.every(({ position }) => position === entry.position)
-    if (!isLone || !mayKill(entry.arrivalTimeMs, ports.clock.nowMs())) return last
-    const next = nextSuspect(progress.suspect, { from: progress.doneThrough + 1, to: last }, attempts)
-    if (next === undefined) return last
-    const noted: SourceProgress =
-      'killer' in next
-        ? { ...progress, suspect: undefined, failing: killerAt(next.killer, attempts) }
-        : { ...progress, suspect: next.suspect }
-    this.#opened.progress = noted
-    if (!(await this.#write.write(noted, this.#stop.signal))) throw moved()
-    if ('killer' in next) return last
-    this.#suspected = last
-    return next.suspect.to
-  }
-
-  /** What was stepped and did not kill is cleared before anything of it goes out. */
-  async #clear(through: number): Promise<void> {
-    // What was done before any of them was stepped clears none.
-    if (this.#suspected === undefined || through < (this.#opened.progress.suspect?.from ?? 0)) return
-    const cleared = { ...this.#opened.progress, suspect: clearedThrough(through, this.#suspected) }
-    this.#suspected = undefined
-    if (!(await this.#write.write(cleared, this.#stop.signal))) throw moved()
-    this.#opened.progress = cleared
-  }
-
-  /** What was not tried, because one of it may kill: it comes again. */
-  #beyond(lastNumber: number): Halt | undefined {
-    if (lastNumber >= this.#opened.progress.number + this.#records.length) return undefined
-    const error = new RetryableError('the entry is stepped in parts, as one of its records may end the process', {
-      code: 'suspect',
-    })
-    return { number: lastNumber + 1, error, counts: false }
+    return this.#records.every(({ position }) => position === entry.position) ? entry.arrivalTimeMs : undefined
   }
 
   /** One call per lookup table for all keys of the batch. */
@@ -191,7 +153,7 @@ class FeedingAttempt {
 
   async #stepAll(lastNumber: number): Promise<Halt | undefined> {
     const { maxPendingOutputs } = this.#parts
-    const { progress } = this.#opened
+    const progress = this.#progress.now
     let firstWaiting = 0
     for (let i = 0; i < this.#records.length; i++) {
       const number = progress.number + i + 1
@@ -212,9 +174,9 @@ class FeedingAttempt {
   /** Steps one record, or takes it for a dead letter; a halt where it can be neither now. */
   #step(index: number, number: number): Halt | undefined {
     const record = this.#records[index] as SourceRecord
-    const isDone = number <= this.#opened.progress.doneThrough
+    const isDone = number <= this.#progress.now.doneThrough
     const ownMarkMs = this.#ownMarkMs(index)
-    const verdict = verdictOf(this.#opened.progress.failing, number, this.#parts.attempts)
+    const verdict = verdictOf(this.#progress.now.failing, number, this.#parts.attempts)
     if (verdict === 'give-up-unseen')
       return this.#giveUp(index, number, { error: killed(), phase: 'step', attempts: this.#parts.attempts })
     const place = { number, ownMarkMs, origin: record, redrive: undefined, outputs: 0 }
@@ -302,13 +264,13 @@ class FeedingAttempt {
 
   /** The own mark of a record, all before which were stepped: what came before it says what it is late for. */
   #ownMarkMs(index: number): number {
-    const largestMs = this.#largestMs[index - 1] ?? this.#opened.progress.largestEventTimeMs
+    const largestMs = this.#largestMs[index - 1] ?? this.#progress.now.largestEventTimeMs
     return largestMs - this.#parts.stage.source.outOfOrdernessMs
   }
 
   /** The last entry of the log that is done as a whole: only where one ends can the partition go on. */
   #entryEnd(): EntryEnd | undefined {
-    const { number } = this.#opened.progress
+    const { number } = this.#progress.now
     for (let i = Math.min(this.#largestMs.length, this.#doneThrough - number) - 1; i >= 0; i--) {
       const { position } = this.#records[i] as SourceRecord
       if (this.#records[i + 1]?.position === position) continue
@@ -323,9 +285,9 @@ class FeedingAttempt {
   }
 
   async #deliver(firstOrdinal: number, completeThrough: number): Promise<Halt | undefined> {
-    const { progress } = this.#opened
+    const progress = this.#progress.now
     const markMs = progress.largestEventTimeMs - this.#parts.stage.source.outOfOrdernessMs
-    await this.#clear(completeThrough)
+    await this.#progress.clear(completeThrough, this.#stop)
     const refused = await this.#outbox.deliver(this.#stop, { markMs, completeThrough, firstOrdinal })
     const done = refused === undefined ? completeThrough : progress.number + refused.ordinal
     if (done > this.#doneThrough) {
@@ -336,12 +298,10 @@ class FeedingAttempt {
   }
 
   async #finish(halt: Halt | undefined): Promise<{ readonly done: string | undefined; readonly error: unknown }> {
-    const { progress } = this.#opened
+    const progress = this.#progress.now
     const end = this.#entryEnd()
-    const failing = halt?.counts
-      ? { number: halt.number, attempts: this.#attemptsAt(halt.number) + 1 }
-      : this.#openFailure(end)
     const doneThrough = Math.max(this.#doneThrough, end?.number ?? 0)
+    const failing = this.#progress.failingAfter(halt, doneThrough)
     const next: SourceProgress = {
       ...progress,
       ...end,
@@ -353,29 +313,17 @@ class FeedingAttempt {
     this.#report(halt, end)
     const isNews =
       end !== undefined || doneThrough > progress.doneThrough || failing !== progress.failing || progress.suspect
-    const { completed: done } = isNews ? await this.#write.finish(next, this.#stop.closing) : progress
-    if (this.#write.isOurs && end !== undefined) {
+    const { completed: done } = isNews ? await this.#progress.finish(next, this.#stop.closing) : progress
+    if (this.#progress.ownVersion !== undefined && end !== undefined) {
       const markMs = next.largestEventTimeMs - this.#parts.stage.source.outOfOrdernessMs
       await this.#parts.marks.tell(this.#partition, markMs, this.#stop.closing)
     }
     return { done, error: halt?.error }
   }
 
-  #attemptsAt(number: number): number {
-    const { failing } = this.#opened.progress
-    return failing?.number === number ? failing.attempts : 0
-  }
-
-  /** What is still to be said of an earlier failure: nothing once its number is done. */
-  #openFailure(end: EntryEnd | undefined): SourceProgress['failing'] {
-    const { failing } = this.#opened.progress
-    const done = Math.max(this.#doneThrough, end?.number ?? 0)
-    return failing && failing.number > done ? failing : undefined
-  }
-
   #report(halt: Halt | undefined, end: EntryEnd | undefined): void {
     const { metrics, logger } = this.#parts.ports
-    const done = (end?.number ?? this.#opened.progress.number) - this.#opened.progress.number
+    const done = (end?.number ?? this.#progress.now.number) - this.#progress.now.number
     metrics.count('records-in', done)
     if (halt === undefined) return
     metrics.count('records-returned', this.#records.length - done)

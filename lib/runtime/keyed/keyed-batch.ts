@@ -7,10 +7,12 @@ import type { SourceRecord } from '../../core/record.ts'
 import { failureAt, type Halt, isBehind, moved, type PartitionBatch, type PartitionFailure, rest } from '../batch.ts'
 import { Pace } from '../invocation.ts'
 import { outOfTime, type Stop } from '../lane.ts'
+import { haltBeyond, NotedProgress } from '../noted-progress.ts'
 import { errorFields, type GivenUp, Outbox } from '../outbox.ts'
 import type { Line } from '../progress/fold.ts'
 import { openKeyedProgress } from '../progress/open.ts'
 import type { FiringCut, KeyedProgress } from '../progress/progress.ts'
+import { keyedFormat } from '../progress/progress-format.ts'
 import { openFeeds } from '../stage-parts.ts'
 import type { BatchTables } from '../tables.ts'
 import { BatchKeys } from './batch-keys.ts'
@@ -21,7 +23,6 @@ import { KeyedLog } from './keyed-log.ts'
 import type { KeyedParts } from './keyed-parts.ts'
 import { lineDeadLetter } from './line-dead-letter.ts'
 import { LineSteps, markLagOf } from './line-steps.ts'
-import { haltBeyond, NotedProgress } from './noted-progress.ts'
 import { OperatorStates } from './operator-states.ts'
 
 /** Runs a batch of one partition; the answer is where it goes on, undefined where all of it is done. */
@@ -43,7 +44,7 @@ export async function runKeyedBatch(
     try {
       const log = new KeyedLog(records.slice(first), opened.progress, parts)
       const unread = log.foldAll()
-      const progress = new NotedProgress(parts, partition, opened)
+      const progress = new NotedProgress(parts, partition, opened, keyedFormat)
       const lastNumber = progress.suspect(log, careful.size > 0)
       const attempt = new KeyedAttempt({ parts, partition, log, progress, lastNumber, tables, stop, careful })
       const { done, error } = await attempt.run(unread)
@@ -60,7 +61,7 @@ interface AttemptParts {
   readonly parts: KeyedParts
   readonly partition: string
   readonly log: KeyedLog
-  readonly progress: NotedProgress
+  readonly progress: NotedProgress<KeyedProgress>
   /** The last number that is to be stepped. */
   readonly lastNumber: number
   readonly tables: BatchTables
@@ -72,7 +73,7 @@ class KeyedAttempt {
   readonly #parts: KeyedParts
   readonly #partition: string
   readonly #log: KeyedLog
-  readonly #progress: NotedProgress
+  readonly #progress: NotedProgress<KeyedProgress>
   readonly #lastNumber: number
   readonly #stop: Stop
   readonly #careful: ReadonlySet<string>
@@ -138,7 +139,7 @@ class KeyedAttempt {
 
   /** `unread` is why the batch ends before its last entry, if it does. */
   async run(unread: Halt | undefined): Promise<{ readonly done: string | undefined; readonly error: unknown }> {
-    return this.#finish((await this.#tryAll()) ?? haltBeyond(this.#lastNumber, this.#log) ?? unread)
+    return this.#finish((await this.#tryAll()) ?? haltBeyond(this.#lastNumber, this.#log.lastNumber) ?? unread)
   }
 
   /** Where a port fails, progress is still written: for what is done, and so that nothing stays suspected. */

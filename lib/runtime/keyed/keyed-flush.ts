@@ -10,15 +10,15 @@ import type { KeyDraft } from '../../state/key-draft.ts'
 import type { Halt } from '../batch.ts'
 import { endOf, endOfFiring, type Position } from '../frames/position.ts'
 import type { Stop } from '../lane.ts'
+import type { NotedProgress } from '../noted-progress.ts'
 import type { Outbox } from '../outbox.ts'
-import type { FiringCut, SentPositions } from '../progress/progress.ts'
+import type { FiringCut, KeyedProgress, SentPositions } from '../progress/progress.ts'
 import type { BatchKeys } from './batch-keys.ts'
 import type { DueKeys } from './due-keys.ts'
 import { inParallel } from './in-parallel.ts'
 import type { KeyedLog } from './keyed-log.ts'
 import type { KeyedParts } from './keyed-parts.ts'
 import { markLagOf } from './line-steps.ts'
-import type { NotedProgress } from './noted-progress.ts'
 
 /** Commits in flight at a time. */
 const mostCommits = 64
@@ -36,7 +36,7 @@ export class TooLarge extends Error {
 export interface FlushParts {
   readonly parts: KeyedParts
   readonly log: KeyedLog
-  readonly progress: NotedProgress
+  readonly progress: NotedProgress<KeyedProgress>
   readonly keys: BatchKeys
   readonly due: DueKeys
   readonly outbox: Outbox

@@ -69,6 +69,11 @@ export class KeyedLog {
     return this.lines.at(-1)?.number ?? this.#before.number
   }
 
+  /** When its only entry arrived, in ms since 1970 UTC; undefined where it has several. */
+  get loneArrivalMs(): number | undefined {
+    return this.entries.length === 1 ? this.entries[0]?.arrivalTimeMs : undefined
+  }
+
   /** Records that were dropped as they had been read before. */
   get duplicates(): number {
     return this.#fold.duplicates

@@ -320,3 +320,13 @@ export function readKeyedProgress(value: StateValue, label = 'progress'): KeyedP
     firing: fields.optional('firing', (value) => value as unknown as FiringCut),
   }
 }
+
+export const sourceFormat = {
+  write: writeSourceProgress,
+  read: (value: StateValue): SourceProgress => readSourceProgress(value),
+}
+
+export const keyedFormat = {
+  write: writeKeyedProgress,
+  read: (value: StateValue): KeyedProgress => readKeyedProgress(value),
+}

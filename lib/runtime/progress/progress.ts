@@ -23,7 +23,8 @@ export interface Suspect {
 /** By feed (the keyed stage that is fed), the last position that was claimed in each slot. */
 export type SentPositions = ReadonlyMap<string, ReadonlyMap<number, Position>>
 
-interface ProgressOfAny {
+/** What progress of either kind says. */
+export interface ProgressOfAny {
   /** The position of the last entry that is done, in decimal digits; undefined where none is. */
   readonly completed: string | undefined
   /** How many numbers the log took up to `completed`, those of the parents included. */

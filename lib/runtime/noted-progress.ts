@@ -1,41 +1,47 @@
 /**
- * Progress of a partition while an attempt at a keyed batch runs: as it was opened, with what the attempt notes before it
+ * Progress of a partition while an attempt at a batch runs: as it was opened, with what the attempt notes before it
  * steps records of which one may kill the process (suspect.ts), and as it is written in the end.
  */
-import { RetryableError } from '../../core/errors.ts'
-import type { SourceRecord } from '../../core/record.ts'
-import { type Halt, moved } from '../batch.ts'
-import type { Stop } from '../lane.ts'
-import type { OpenedProgress } from '../progress/open.ts'
-import type { KeyedProgress, Suspect } from '../progress/progress.ts'
-import { readKeyedProgress, writeKeyedProgress } from '../progress/progress-format.ts'
-import { ProgressWrite } from '../progress-write.ts'
-import { clearedThrough, killerAt, mayKill, nextSuspect } from '../suspect.ts'
-import type { KeyedLog } from './keyed-log.ts'
-import type { KeyedParts } from './keyed-parts.ts'
+import { RetryableError } from '../core/errors.ts'
+import { type Halt, moved } from './batch.ts'
+import type { Stop } from './lane.ts'
+import type { OpenedProgress } from './progress/open.ts'
+import type { ProgressOfAny, Suspect } from './progress/progress.ts'
+import { type ProgressFormat, ProgressWrite } from './progress-write.ts'
+import type { StageParts } from './stage-parts.ts'
+import { clearedThrough, killerAt, mayKill, nextSuspect } from './suspect.ts'
 
-export class NotedProgress {
+/** What is to be stepped. */
+export interface Steppable {
+  readonly lastNumber: number
+  /** When its only entry arrived, in ms since 1970 UTC; undefined where it has several. */
+  readonly loneArrivalMs: number | undefined
+}
+
+export class NotedProgress<P extends ProgressOfAny> {
   /** The version that was opened. */
   readonly openedVersion: number
-  readonly #parts: KeyedParts
-  readonly #write: ProgressWrite<KeyedProgress>
-  #now: KeyedProgress
+  readonly #parts: StageParts
+  readonly #write: ProgressWrite<P>
+  #now: P
   /** The last number of an entry that may hold one which kills. */
   #suspected: number | undefined
   #isToNote = false
 
-  constructor(parts: KeyedParts, partition: string, { version, progress }: OpenedProgress<KeyedProgress>) {
+  constructor(
+    parts: StageParts,
+    partition: string,
+    { version, progress }: OpenedProgress<P>,
+    format: ProgressFormat<P>,
+  ) {
     this.#parts = parts
     this.openedVersion = version
     this.#now = progress
-    this.#write = new ProgressWrite(parts, partition, version, {
-      write: writeKeyedProgress,
-      read: (value) => readKeyedProgress(value),
-    })
+    this.#write = new ProgressWrite(parts, partition, version, format)
   }
 
   /** What was opened, with what was noted. */
-  get now(): KeyedProgress {
+  get now(): P {
     return this.#now
   }
 
@@ -48,13 +54,12 @@ export class NotedProgress {
    * The last number that is to be stepped: fewer than all where one of them may kill the process. `goesOn` says that this
    * invocation has noted it in an attempt before, and goes on with that.
    */
-  suspect({ entries, lastNumber: last }: KeyedLog, goesOn: boolean): number {
+  suspect({ lastNumber: last, loneArrivalMs }: Steppable, goesOn = false): number {
     const { ports, attempts } = this.#parts
-    const [entry] = entries as [SourceRecord]
     const { suspect, doneThrough } = this.#now
     const from = doneThrough + 1
     if (goesOn) return noted(suspect, from, last)
-    if (entries.length > 1 || from > last || !mayKill(entry.arrivalTimeMs, ports.clock.nowMs())) return last
+    if (loneArrivalMs === undefined || from > last || !mayKill(loneArrivalMs, ports.clock.nowMs())) return last
     const next = nextSuspect(suspect, { from, to: last }, attempts)
     if (next === undefined) return last
     const isKiller = 'killer' in next
@@ -88,7 +93,7 @@ export class NotedProgress {
   }
 
   /** What is to be said of failures: one that counts ends the attempt, an earlier one is open until its number is done. */
-  failingAfter(halt: Halt | undefined, doneThrough: number): KeyedProgress['failing'] {
+  failingAfter(halt: Halt | undefined, doneThrough: number): P['failing'] {
     const { failing } = this.#now
     if (halt?.counts) {
       return { number: halt.number, attempts: (failing?.number === halt.number ? failing.attempts : 0) + 1 }
@@ -97,7 +102,7 @@ export class NotedProgress {
   }
 
   /** Writes progress for good, and gives what is stored then, by whomever. */
-  finish(progress: KeyedProgress, closing: AbortSignal): Promise<KeyedProgress> {
+  finish(progress: P, closing: AbortSignal): Promise<P> {
     return this.#write.finish(progress, closing)
   }
 }
@@ -108,9 +113,9 @@ function noted(suspect: Suspect | undefined, from: number, last: number): number
 }
 
 /** What was not tried, because one of it may kill: it comes again. */
-export function haltBeyond(lastNumber: number, log: KeyedLog): Halt | undefined {
-  if (lastNumber >= (log.lines.at(-1)?.number ?? 0)) return undefined
-  const error = new RetryableError('the frame is stepped in parts, as one of its records may end the process', {
+export function haltBeyond(lastNumber: number, last: number): Halt | undefined {
+  if (lastNumber >= last) return undefined
+  const error = new RetryableError('the entry is stepped in parts, as one of its records may end the process', {
     code: 'suspect',
   })
   return { number: lastNumber + 1, error, counts: false }
