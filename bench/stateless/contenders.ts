@@ -30,7 +30,8 @@ function millrace(): Contender {
     // As deployed: only tests freeze what they decode.
     ports: {
       ...ports,
-      freezesValues: false, checksPurity: false,
+      freezesValues: false,
+      checksPurity: false,
       sourceOf: () => 'payments',
       sink: (name) => (name === converted.name ? sink : undefined),
     },
