@@ -3,17 +3,23 @@
 import { parseArgs } from 'node:util'
 import { describeError } from '../lib/core/errors.ts'
 import { breakPart, listCanaries } from './sim/canary-command.ts'
-import { runMany } from './sim/many-seeds.ts'
+import { type Only, runMany } from './sim/many-seeds.ts'
 import { runOne } from './sim/one-seed.ts'
 
 const usage = `npm run sim -- --seed N [--trace]           plays one seed; with --trace prints all that happened
-npm run sim -- --runs N [--from SEED] [--json FILE]  plays N seeds, fresh ones unless told from where
+npm run sim -- --runs N [--from SEED] [--only time|keyed] [--json FILE]
+                                              plays N seeds, fresh ones unless told from where
 npm run sim -- --break NAME                   breaks a part; exits non-zero when its referee notices
 npm run sim -- --break list                   names the parts and what is broken`
 
 function wholeNumber(name: string, text: string): number {
   if (/^\d{1,10}$/.test(text)) return Number(text)
   throw new TypeError(`--${name} ${text} is not a whole number of at most ten digits`)
+}
+
+function application(text: string | undefined): Only | undefined {
+  if (text === undefined || text === 'time' || text === 'keyed') return text
+  throw new TypeError(`--only ${text}: say time, for seeds with windows and timers, or keyed, for those without`)
 }
 
 async function main(): Promise<number> {
@@ -23,6 +29,7 @@ async function main(): Promise<number> {
       trace: { type: 'boolean', default: false },
       runs: { type: 'string' },
       from: { type: 'string' },
+      only: { type: 'string' },
       json: { type: 'string' },
       break: { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -35,7 +42,8 @@ async function main(): Promise<number> {
     // Fresh seeds are printed first, so that a run that is broken off can be repeated.
     const from =
       values.from === undefined ? Math.floor(Date.now() / 1_000) % 1_000_000_000 : wholeNumber('from', values.from)
-    return runMany({ runs: wholeNumber('runs', values.runs), from, json: values.json })
+    const runs = wholeNumber('runs', values.runs)
+    return runMany({ runs, from, only: application(values.only), json: values.json })
   }
   console.log(usage)
   return values.help ? 0 : 2

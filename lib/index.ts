@@ -40,6 +40,7 @@ export { type Duration, days, hours, milliseconds, minutes, seconds } from './co
 export { ConfigurationError, MillraceError, RetryableError, TerminalError } from './core/errors.ts'
 export { bytes, type Format, type JsonOptions, json, text } from './core/format.ts'
 export { outputIdentity, type RecordHeader, type RecordInfo } from './core/record.ts'
+export { type PartialTableChange, type TableChange, tableChanges } from './core/table-change.ts'
 export {
   type AggregatedRecord,
   type Aggregator,
@@ -88,7 +89,7 @@ export type { DeadLetter, DeadLetterReason } from './runtime/dead-letter.ts'
 export type { EventSource, HandlerPorts, Logger, Metrics, Ports } from './runtime/ports.ts'
 export { type DeliveryCall, delivered, type Outcome, type Output, type Sink } from './runtime/sink.ts'
 export type { Key } from './state/key-encoding.ts'
-export type { StateOptions, Ttl, Upcast } from './state/state-options.ts'
+export type { SchemaVersion, StateOptions, Ttl, Upcast } from './state/state-options.ts'
 export type { StateValue } from './state/state-store.ts'
 export {
   type AggregatingView,

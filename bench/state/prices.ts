@@ -1,11 +1,8 @@
-/**
- * What DynamoDB charges on demand in us-east-1 for the Standard table class, since 2024-11-01; looked up in November 2026.
- * Storage, backups and the streams between the stages are not part of it.
- *
- * @see https://aws.amazon.com/dynamodb/pricing/on-demand/
- */
-export const dollarsPerMillionWriteUnits = 0.625
-export const dollarsPerMillionReadUnits = 0.125
+/** What capacity units cost. Storage, backups and the streams between the stages are not part of it. */
+import { prices } from '../../lib/plan/prices.ts'
+
+export const dollarsPerMillionWriteUnits = prices.dynamodb.perMillionWriteUnits
+export const dollarsPerMillionReadUnits = prices.dynamodb.perMillionReadUnits
 
 /** Capacity units, as DynamoDB counts them. */
 export interface Units {

@@ -16,7 +16,7 @@ export interface Flag {
 export interface CommandSyntax {
   /** Such as `dev` or `dead-letters show`. */
   readonly name: string
-  /** What follows the flags, such as `TOPOLOGY`; every one must be given. */
+  /** What follows the flags, such as `TOPOLOGY`; every one must be given, but for a last one in brackets. */
   readonly positionals: readonly string[]
   readonly summary: string
   readonly flags: Readonly<Record<string, Flag>>
@@ -94,7 +94,7 @@ function flagValue(name: string, flag: Flag, value: string | undefined): string 
 
 function checkPositionals({ name, positionals }: CommandSyntax, given: readonly string[]): void {
   const missing = positionals[given.length]
-  if (missing !== undefined) throw usage(`\`millrace ${name}\` needs ${missing}.`)
+  if (missing !== undefined && !missing.startsWith('[')) throw usage(`\`millrace ${name}\` needs ${missing}.`)
   if (given.length > positionals.length) {
     throw usage(`\`millrace ${name}\` does not take ${JSON.stringify(given[positionals.length])}.`)
   }

@@ -1,22 +1,19 @@
 /** The commands of `millrace`, and what is said to somebody who asks for help or mistypes. */
 import { ConfigurationError } from '../../lib/core/errors.ts'
-import { type Arguments, type CommandSyntax, helpOf, nearest, parseArguments, usage } from './arguments.ts'
+import { helpOf, nearest, parseArguments, usage } from './arguments.ts'
+import type { Command, Say } from './command.ts'
 import { deadLetterCommands } from './dead-letters.ts'
 import { devSyntax, runDev } from './dev.ts'
+import { lockSyntax, runLock } from './lock.ts'
+import { operateCommands } from './operate/commands.ts'
 import { planSyntax, runPlan } from './plan.ts'
 import { stateCommands } from './state.ts'
-
-export type Say = (line: string) => void
-
-export interface Command {
-  readonly syntax: CommandSyntax
-  /** Resolves with the exit code. */
-  run(args: Arguments, say: Say): Promise<number>
-}
 
 const commands: readonly Command[] = [
   { syntax: devSyntax, run: runDev },
   { syntax: planSyntax, run: runPlan },
+  { syntax: lockSyntax, run: runLock },
+  ...operateCommands,
   ...stateCommands,
   ...deadLetterCommands,
 ]
@@ -76,7 +73,7 @@ function overview(): string {
   const rows = commands.map(({ syntax }) => [[syntax.name, ...syntax.positionals].join(' '), syntax.summary] as const)
   const width = Math.max(...rows.map(([left]) => left.length))
   return [
-    'Runs Millrace topologies on this machine, shows their state and acts on their dead letters.',
+    'Runs Millrace topologies on this machine, shows their state and acts on them and their dead letters, here and on AWS.',
     '',
     ...rows.map(([left, summary]) => `  millrace ${left.padEnd(width)}  ${summary.split(/\.( |$)/)[0]}`),
     '',

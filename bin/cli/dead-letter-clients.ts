@@ -1,4 +1,5 @@
-/** Clients of the services that a redrive talks to: AWS as the environment says, or an endpoint. */
+/** Clients of the services that the commands talk to: AWS as the environment says, or an endpoint. */
+import { CloudFormationClient } from '@aws-sdk/client-cloudformation'
 import { LambdaClient } from '@aws-sdk/client-lambda'
 import { S3Client } from '@aws-sdk/client-s3'
 import { SQSClient } from '@aws-sdk/client-sqs'
@@ -13,6 +14,9 @@ export const sqsClient = (endpoint: string | undefined): SQSClient =>
   new SQSClient({ ...settings(endpoint), ...(endpoint === undefined ? {} : { useQueueUrlAsEndpoint: false }) })
 
 export const lambdaClient = (endpoint: string | undefined): LambdaClient => new LambdaClient(settings(endpoint))
+
+export const cloudFormationClient = (endpoint: string | undefined): CloudFormationClient =>
+  new CloudFormationClient(settings(endpoint))
 
 export const s3Client = (endpoint: string | undefined): S3Client =>
   new S3Client({ ...settings(endpoint), forcePathStyle: endpoint !== undefined })

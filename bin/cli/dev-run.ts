@@ -14,6 +14,7 @@ import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
 import type { Closing } from '../../lib/local/closing.ts'
 import { takeLock } from '../../lib/local/directory-lock.ts'
+import { LatenessReport } from '../../lib/local/lateness-report.ts'
 import { type LocalApplication, startLocalApplication } from '../../lib/local/local-application.ts'
 import { endpointsAt, type LocalEndpoints } from '../../lib/local/local-endpoints.ts'
 import { localKinesisClient } from '../../lib/local/local-streams.ts'
@@ -113,6 +114,7 @@ interface RunParts {
 class Run implements DevRun {
   readonly #parts: RunParts
   readonly #files = new WatchedFiles()
+  readonly #lateness = new LatenessReport()
   readonly #sent = new Map<string, number>()
   /** Why an input is not sent now, by file. */
   readonly #blocked = new Map<string, string>()
@@ -245,6 +247,7 @@ class Run implements DevRun {
       endpoint: endpoints,
       shards: options.shards,
       tables: options.tables,
+      onMetrics: (stage, _workerId, metrics) => this.#lateness.take(stage, metrics),
       // A developer waits for each record.
       mapping: { maximumBatchingWindowInSeconds: 0, emulation: { pollIntervalMs: 200 } },
     })
@@ -288,5 +291,6 @@ class Run implements DevRun {
         ...(rows.length > 0 ? [`In the tables: ${rows.join(', ')}.`] : []),
       ].join(' '),
     )
+    for (const line of this.#lateness.lines(plan(this.#parts.options.code.topology))) display.say(line)
   }
 }

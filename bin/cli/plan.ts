@@ -1,21 +1,32 @@
 /** `millrace plan`: what a topology is and how it will be cut into functions. */
 import { type KeyedStage, type Plan, plan, type StagePlan, streamNameOf, tableNameOf } from '../../lib/plan/plan.ts'
-import type { Arguments, CommandSyntax } from './arguments.ts'
+import { type Arguments, type CommandSyntax, usage } from './arguments.ts'
+import { costLines, loadOf } from './plan-cost.ts'
 import { loadUserCode } from './user-code.ts'
 
 export const planSyntax: CommandSyntax = {
   name: 'plan',
   positionals: ['TOPOLOGY'],
   summary: 'Prints a topology, the stages that it becomes and hints. TOPOLOGY is the file that exports it.',
-  flags: { mermaid: { help: 'prints a Mermaid flowchart instead' } },
+  flags: {
+    mermaid: { help: 'prints a Mermaid flowchart instead' },
+    cost: { help: 'prints what it costs on AWS in a month instead; needs --rate' },
+    rate: { value: 'R', help: 'records a second of each source' },
+    collapse: { value: 'C', help: 'records of a batch per key that it changes; 1 unless said' },
+    'state-gb': { value: 'G', help: 'what all state tables hold, in GB; 1 unless said' },
+  },
 }
 
 /** Throws a ConfigurationError for a topology that cannot run. */
 export async function runPlan(args: Arguments, say: (line: string) => void): Promise<number> {
   const [file = ''] = args.positionals
+  const forCost = ['rate', 'collapse', 'state-gb'].find((flag) => args.has(flag))
+  if (forCost !== undefined && !args.has('cost')) throw usage(`--${forCost} is for --cost: give that too.`)
+  if (args.has('cost') && args.has('mermaid')) throw usage('--cost and --mermaid are two answers: give one of them.')
   const { topology } = await loadUserCode(file)
   const planned = plan(topology)
-  if (args.has('mermaid')) say(topology.describe('mermaid'))
+  if (args.has('cost')) for (const line of costLines(planned, loadOf(args))) say(line)
+  else if (args.has('mermaid')) say(topology.describe('mermaid'))
   else for (const line of planLines(planned, topology.describe())) say(line)
   return 0
 }

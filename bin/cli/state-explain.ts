@@ -1,7 +1,7 @@
 /** What is known of a key beside its values: where it is, what was applied, and what is to come. */
 import { GetItemCommand } from '@aws-sdk/client-dynamodb'
 import { keyAttributes } from '../../lib/aws/dynamodb-state-items.ts'
-import { slotOf, slotsIn } from '../../lib/core/slot.ts'
+import { slotOf, slotsHeld } from '../../lib/core/slot.ts'
 import type { ListedPartition } from '../../lib/runtime/progress/lineage.ts'
 import { progressName } from '../../lib/runtime/progress/open.ts'
 import type { KeyedProgress } from '../../lib/runtime/progress/progress.ts'
@@ -80,7 +80,7 @@ async function holding(
   slot: number,
   signal: AbortSignal,
 ): Promise<readonly HoldingPartition[]> {
-  const chain = listed.filter(({ startHash, endHash }) => slotsIn(startHash, endHash, slots).includes(slot))
+  const chain = listed.filter((one) => slotsHeld(one, slots).includes(slot))
   const found: HoldingPartition[] = []
   for (const { partition, isClosed } of chain) {
     const stored = await store.readProgress(progressName(stage, partition), signal)

@@ -1,10 +1,11 @@
-/** `millrace state get | list | explain`: what a keyed stage keeps, read from its table. Nothing is written. */
+/** `millrace state get | list | explain`: what a keyed stage keeps, read from its table. Only `state mend` writes. */
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
 import { Closing } from '../../lib/local/closing.ts'
 import type { Arguments, CommandSyntax, Flag } from './arguments.ts'
 import { printable } from './dead-letter-text.ts'
 import { explain } from './state-explain.ts'
+import { mendCommand } from './state-mend.ts'
 import { openState, type StatePlace } from './state-place.ts'
 import { listKeys, reading, readKey } from './state-reading.ts'
 import { explanationJson, explanationLines, keyJson, keyLines, listLines, pageJson } from './state-text.ts'
@@ -59,6 +60,7 @@ export const stateCommands = [
   { syntax: getSyntax, run: (args: Arguments, say: Say) => atState(args, (place) => runGet(place, args, say)) },
   { syntax: listSyntax, run: (args: Arguments, say: Say) => atState(args, (place) => runList(place, args, say)) },
   { syntax: explainSyntax, run: (args: Arguments, say: Say) => atState(args, (place) => runExplain(place, args, say)) },
+  mendCommand,
 ]
 
 async function atState(args: Arguments, work: (place: StatePlace) => Promise<void>): Promise<number> {

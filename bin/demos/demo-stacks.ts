@@ -166,15 +166,20 @@ export class TableFirstStack extends Stack {
   }
 }
 
+export interface BookingsStackProps extends StackProps {
+  /** The file with the handler. @default functions/bookings/handler.ts */
+  readonly entry?: string
+}
+
 /** Windows: results, and what came too late for them. */
 export class BookingsStack extends Stack {
   readonly application: StreamApplication
 
-  constructor(scope: Construct, id: string, props?: StackProps) {
+  constructor(scope: Construct, id: string, props?: BookingsStackProps) {
     super(scope, id, props)
     this.application = new StreamApplication(this, 'Bookings', {
       topology: bookingsApp,
-      entry: 'functions/bookings/handler.ts',
+      entry: props?.entry ?? 'functions/bookings/handler.ts',
       bind: [
         bind(bookingRequests, new KinesisSource(onDemand(this, 'Requests'))),
         bind(hotelBookings, new KinesisSink(onDemand(this, 'PerHotel'))),

@@ -7,23 +7,22 @@ import { tableNameOf } from '../../lib/plan/plan.ts'
 import type { AirportTotals } from './batch-airports.ts'
 
 export const airportStage = 'by-origin'
-const tableName = tableNameOf(flightsApp.name, airportStage)
-
 /** The state of each airport, by its code. An airport whose state is not whole is told as undefined. */
 export async function readAirportStates(
   client: DynamoDBClient,
+  tableName = tableNameOf(flightsApp.name, airportStage),
 ): Promise<ReadonlyMap<string, AirportTotals | undefined>> {
   const view = stateView(flightsApp, airportStage, { airport: airportState })
   const reader = readState({ client, tableName, view })
   const states = new Map<string, AirportTotals | undefined>()
-  for (const code of await airportsIn(client)) {
+  for (const code of await airportsIn(client, tableName)) {
     const { recent = [], flights, delayed = 0, worst } = (await reader.get(code))?.states.airport ?? {}
     states.set(code, flights === undefined || worst === undefined ? undefined : { recent, flights, delayed, worst })
   }
   return states
 }
 
-async function airportsIn(client: DynamoDBClient): Promise<readonly string[]> {
+async function airportsIn(client: DynamoDBClient, tableName: string): Promise<readonly string[]> {
   const codes: string[] = []
   let start: ScanCommand['input']['ExclusiveStartKey']
   do {

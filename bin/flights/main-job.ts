@@ -6,9 +6,11 @@ import { flightsApp } from '../../functions/flights/topology.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
 import { Closing } from '../../lib/local/closing.ts'
+import { LatenessReport } from '../../lib/local/lateness-report.ts'
 import { type LocalApplication, startLocalApplication } from '../../lib/local/local-application.ts'
 import { ProgressFile } from '../../lib/local/progress-file.ts'
 import { grouped, type RunDisplay } from '../../lib/local/run-display.ts'
+import { plan } from '../../lib/plan/plan.ts'
 import { announceServices, type RunFacts, writeRunFacts } from '../cli/local-run.ts'
 import { airportStage } from './airport-states.ts'
 import { checkAirports, readAirports, readFlights } from './data-set.ts'
@@ -103,6 +105,7 @@ function introduce({ flights, settings, input, earlier, display }: Job): void {
 async function withApplication(job: Job): Promise<number> {
   const { options, places, settings, fresh, display } = job
   const reader = new OutputReader()
+  const lateness = new LatenessReport()
   display.say(
     `Starting Kinesis with ${settings.shards} shards, a DynamoDB, and the two functions that would run on Lambda in worker processes. Ctrl-C stops the run; the next one goes on there.`,
   )
@@ -119,6 +122,7 @@ async function withApplication(job: Job): Promise<number> {
     // The reports are of 2001: while none comes, no time passes in them.
     input: 'bounded',
     onOutput: (output, records) => reader.take(output, records),
+    onMetrics: (stage, _workerId, metrics) => lateness.take(stage, metrics),
   })
   const closing = new Closing()
   closing.defer(() => app.stop())
@@ -129,6 +133,7 @@ async function withApplication(job: Job): Promise<number> {
     const { outcomes, hours } = reader
     const session = await processInput({ ...job, outcomes, hours, speed: options.speed }, app)
     if (session !== undefined) {
+      for (const line of lateness.lines(plan(flightsApp))) display.say(line)
       const isEqual = await reportResult(job, app, reader, session)
       if (isEqual) await saveFinished(job)
       return isEqual ? 0 : 1

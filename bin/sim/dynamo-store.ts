@@ -7,7 +7,7 @@ export function dynamoStore({ model, send, ...options }: DynamoParts): DynamoDBS
   const client: DynamoDBStatePort = {
     send: async (command: { readonly input: object; readonly constructor: { readonly name: string } }) => {
       const operation = command.constructor.name.replace('Command', '')
-      const call = () => model.call(operation as DynamoOperationName, command.input as never)
+      const call = (input: object) => model.call(operation as DynamoOperationName, input as never) as object
       return (await send(operation, command.input, call)) as never
     },
   }

@@ -2,6 +2,7 @@
 import type { Canary } from '../../lib/testing/simulator/canary.ts'
 import { type Report, simulate } from '../../lib/testing/simulator/simulate.ts'
 import { dynamoStore } from './dynamo-store.ts'
+import { formerRelease } from './former-release.ts'
 
 /** One turn of the event loop: everything that can go on has gone on by then. */
 export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -10,5 +11,5 @@ export function play(
   seed: number,
   options: { readonly traces?: boolean; readonly canary?: Canary } = {},
 ): Promise<Report> {
-  return simulate({ seed, settle, dynamoStore, ...options })
+  return simulate({ seed, settle, dynamoStore, formerRelease: formerRelease(), ...options })
 }

@@ -25,10 +25,19 @@ function isReason(value: unknown): boolean {
 const isTimeOrNull = (value: unknown): boolean => value === null || Number.isFinite(value)
 
 function isKeyed(value: unknown): boolean {
-  const { side, slot, number, eventTimeMs, ownMarkMs } = (value ?? {}) as Record<string, unknown>
+  const {
+    side,
+    slot,
+    number,
+    eventTimeMs,
+    ownMarkMs,
+    isSkewed,
+    schemaVersion = 1,
+  } = (value ?? {}) as Readonly<Record<string, unknown>>
   return (
     isText(side) &&
-    [slot, number].every(Number.isSafeInteger) &&
+    (isSkewed === undefined || isSkewed === true) &&
+    [slot, number, schemaVersion].every(Number.isSafeInteger) &&
     Number.isFinite(eventTimeMs) &&
     isTimeOrNull(ownMarkMs)
   )

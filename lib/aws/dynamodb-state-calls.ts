@@ -29,10 +29,14 @@ export interface StateCallPorts {
   readonly random?: () => number
   /** Called with what each answered call consumed. @default nothing, and DynamoDB is not asked */
   readonly onCapacity?: (report: CapacityReport) => void
+  /** Called for each call that DynamoDB refused because the table takes no more for now. @default nothing */
+  readonly onThrottle?: () => void
 }
 
 const throttled =
   /throttl|ThroughputExceeded|^RequestLimitExceeded$|^TooManyRequests|^TransactionConflict|^ReplicatedWriteConflict/i
+/** What says that the table, or a partition of it, takes no more for now: conflicts of transactions do not. */
+const tooMuch = /throttl|ThroughputExceeded|^RequestLimitExceeded$|^TooManyRequests/i
 const neverConnected = /^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/
 
 interface Refusal extends Error {
@@ -40,12 +44,18 @@ interface Refusal extends Error {
   readonly CancellationReasons?: readonly { readonly Code?: string }[]
 }
 
+const blamedIn = ({ CancellationReasons = [] }: Refusal): readonly string[] =>
+  CancellationReasons.map(({ Code = 'None' }) => Code).filter((code) => code !== 'None')
+
+const isThrottle = (error: Refusal): boolean =>
+  tooMuch.test(error.name) || blamedIn(error).some((code) => tooMuch.test(code))
+
 /** True where a write that was answered so certainly had no effect and may have one later. */
 function hadNoEffect(error: Refusal): boolean {
   if (throttled.test(error.name) || neverConnected.test(String(error.code))) return true
   if (error.name !== 'TransactionCanceledException') return false
-  const blamed = (error.CancellationReasons ?? []).filter(({ Code = 'None' }) => Code !== 'None')
-  return blamed.length > 0 && blamed.every(({ Code }) => throttled.test(String(Code)))
+  const blamed = blamedIn(error)
+  return blamed.length > 0 && blamed.every((code) => throttled.test(code))
 }
 
 export class StateCalls {
@@ -104,6 +114,7 @@ export class StateCalls {
         return answer
       } catch (thrown) {
         last = errorOf(thrown)
+        if (isThrottle(last)) this.#ports.onThrottle?.()
         if (!again(last)) throw this.#translated(kind, last)
       }
       await this.rest(attempt, signal)

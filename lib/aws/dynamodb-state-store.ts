@@ -87,6 +87,11 @@ const mostKeysPerRead = 100
 /** Names of reserved words go in by reference. */
 const conditions = {
   absent: () => ({ ConditionExpression: 'attribute_not_exists(pk)' }),
+  stillHolds: (item: TableItem) => ({
+    ConditionExpression: '#read=:read',
+    ExpressionAttributeNames: { '#read': 'value' },
+    ExpressionAttributeValues: { ':read': item.value as TableItem[string] },
+  }),
   stillAt: (attribute: 'position' | 'version', value: number) => ({
     ConditionExpression: '#read=:read',
     ExpressionAttributeNames: { '#read': attribute },
@@ -204,6 +209,13 @@ export class DynamoDBStateStore implements StateStore {
   async writeManifest(value: StateValue, signal: AbortSignal): Promise<boolean> {
     const item = writeManifestItem(manifestKey(), checkedManifest(value, this.#options))
     const failed = await this.#put({ Item: item, ...conditions.absent() }, signal)
+    return failed === undefined
+  }
+
+  async replaceManifest(read: StateValue, value: StateValue, signal: AbortSignal): Promise<boolean> {
+    const item = writeManifestItem(manifestKey(), checkedManifest(value, this.#options))
+    const before = writeManifestItem(manifestKey(), checkedManifest(read, this.#options))
+    const failed = await this.#put({ Item: item, ...conditions.stillHolds(before) }, signal)
     return failed === undefined
   }
 

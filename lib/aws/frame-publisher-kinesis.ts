@@ -1,7 +1,9 @@
 import { firstHashOf } from '../core/slot.ts'
+import { mostFrameBytes } from '../runtime/frames/frame-format.ts'
 import { type FramePublisher, framePublisher } from '../runtime/frames/publisher.ts'
 import { type KinesisPort, kinesisDestination, type StreamAddress } from './kinesis-destination.ts'
 import { type DeliveryPorts, enginePorts } from './ordered-delivery.ts'
+import { frameKey, traceBytes } from './trace.ts'
 
 export type KinesisFramePublisherOptions = StreamAddress &
   DeliveryPorts & {
@@ -9,11 +11,13 @@ export type KinesisFramePublisherOptions = StreamAddress &
     readonly client: KinesisPort
     /** The number of slots of the keyed stage that reads the stream. */
     readonly slots: number
+    /** The trace of the invocation at hand, for whoever reads the frames. @default none */
+    readonly trace?: () => string | undefined
   }
 
 /**
  * Publishes frames to a Kinesis stream. Each carries its slot's first hash as ExplicitHashKey, so a slot is whole in one
- * shard through every split and merge; the partition key is the slot's number and decides nothing.
+ * shard through every split and merge; the partition key is the slot's number, with the writer's trace where it is sampled, and decides nothing.
  *
  * The stream must place records by their keys: with RecordDistributionStrategy AUTO Kinesis ignores ExplicitHashKey.
  *
@@ -22,7 +26,7 @@ export type KinesisFramePublisherOptions = StreamAddress &
  * const publisher = kinesisFramePublisher({ client, streamName: 'orders-by-customer', slots: 64, clock, logger })
  */
 export function kinesisFramePublisher(options: KinesisFramePublisherOptions): FramePublisher {
-  const { client, slots } = options
+  const { client, slots, trace } = options
   const stream = kinesisDestination(client, options, 'per-key')
   return framePublisher(
     {
@@ -31,7 +35,8 @@ export function kinesisFramePublisher(options: KinesisFramePublisherOptions): Fr
         stream.send(
           frames.map(({ slot, bytes }) => ({
             Data: bytes,
-            PartitionKey: String(slot),
+            // A frame as large as a record may be has no room for it.
+            PartitionKey: frameKey(slot, bytes.byteLength + traceBytes > mostFrameBytes ? undefined : trace?.()),
             ExplicitHashKey: firstHashOf(slot, slots),
           })),
         ),

@@ -36,8 +36,10 @@ export interface KafkaEvent {
 
 /** The records of one topic-partition. */
 export interface KafkaBatch {
-  /** `<topic>-<partition>`, as the answer to Lambda names it. */
+  /** `<topic>-<partition>`, as the answer to Lambda and the records name it. */
   readonly partition: string
+  /** The partition's number in decimal digits: its name in progress, in frames and in the lineage of the topic. */
+  readonly number: string
   readonly topic: string
   readonly records: readonly SourceRecord[]
 }
@@ -119,9 +121,9 @@ function readRecord(
 }
 
 /** Topics may contain "-": the partition is what follows the last one. */
-function topicOf(partition: string): string {
-  const [, topic] = /^(.+)-\d+$/.exec(partition) ?? []
-  if (topic !== undefined) return topic
+function partsOf(partition: string): Pick<KafkaBatch, 'topic' | 'number'> {
+  const [, topic, number] = /^(.+)-(\d+)$/.exec(partition) ?? []
+  if (topic !== undefined && number !== undefined) return { topic, number }
   throw new EventError(
     'malformed-event',
     `the Kafka event holds records of ${JSON.stringify(partition)}, not of a "<topic>-<partition>": it did not come from Lambda`,
@@ -145,12 +147,12 @@ export function kafkaRecords(event: KafkaEvent, sourceOf: (topic: string) => str
     throw new EventError('malformed-event', 'the Kafka event has no `records`: it did not come from Lambda')
   }
   return Object.entries(event.records).map(([partition, rows]) => {
-    const topic = topicOf(partition)
+    const { topic, number } = partsOf(partition)
     const source = sourceOf(topic)
     if (!Array.isArray(rows)) throw new EventError('malformed-event', `the records of ${partition} are not a list`)
     const records = (rows as readonly KafkaEventRecord[]).map((row, index) =>
       readRecord(row, { source, partition, position: offsetOf(row, partition, index) }),
     )
-    return { partition, topic, records }
+    return { partition, number, topic, records }
   })
 }

@@ -45,7 +45,7 @@ export type KinesisLineageOptions = StreamAddress & {
 /** A shard takes five GetRecords a second. */
 const betweenPagesMs = 200
 
-type ListedShard = Omit<ListedPartition, 'partition'>
+type ListedShard = PartitionDescription & Pick<ListedPartition, 'isClosed'>
 
 const listed = (shard: Shard): ListedShard => ({
   parents: [shard.ParentShardId, shard.AdjacentParentShardId].filter((id) => id !== undefined),
@@ -76,13 +76,18 @@ class KinesisLineage implements PartitionLineage {
     return this.#shards.get(partition)
   }
 
-  async isDrained(partition: string, after: string | undefined, signal: AbortSignal): Promise<boolean> {
+  async isDrained(
+    partition: string,
+    after: string | undefined,
+    signal: AbortSignal,
+    startsAtMs?: number | undefined,
+  ): Promise<boolean> {
     if (!this.#shards.get(partition)?.isClosed) await this.#list(signal)
     const shard = this.#shards.get(partition)
     if (shard === undefined) return true
     if (!shard.isClosed) return false
     try {
-      return await this.#endsBehind(partition, after, signal)
+      return await this.#endsBehind(partition, after, signal, { startsAtMs })
     } catch (error) {
       if (causeName(error) !== 'ResourceNotFoundException') throw error
       // Retention may have taken the shard since it was listed.
@@ -97,8 +102,13 @@ class KinesisLineage implements PartitionLineage {
     return [...this.#shards].map(([partition, shard]) => ({ partition, ...shard }))
   }
 
-  isCaughtUp(partition: string, after: string | undefined, signal: AbortSignal): Promise<boolean> {
-    return this.#endsBehind(partition, after, signal, { atTip: true })
+  isCaughtUp(
+    partition: string,
+    after: string | undefined,
+    signal: AbortSignal,
+    startsAtMs?: number | undefined,
+  ): Promise<boolean> {
+    return this.#endsBehind(partition, after, signal, { atTip: true, startsAtMs })
   }
 
   /** Reads on from `after` until a record comes or the shard ends; with `atTip`, until there is nothing more for now. */
@@ -106,10 +116,10 @@ class KinesisLineage implements PartitionLineage {
     partition: string,
     after: string | undefined,
     signal: AbortSignal,
-    { atTip = false } = {},
+    { atTip = false, startsAtMs }: { readonly atTip?: boolean; readonly startsAtMs: number | undefined },
   ): Promise<boolean> {
     const isBehind = (position = '') => after === undefined || comparePartitionPositions(position, after) > 0
-    let iterator: string | undefined = await this.#iteratorAfter(partition, after, signal)
+    let iterator: string | undefined = await this.#iteratorAfter(partition, after, signal, startsAtMs)
     while (iterator !== undefined) {
       const page = await this.#read(iterator, signal)
       if (page.Records?.some(({ SequenceNumber }) => isBehind(SequenceNumber))) return false
@@ -126,7 +136,12 @@ class KinesisLineage implements PartitionLineage {
     return this.#call(() => this.#options.client.send(command), signal)
   }
 
-  async #iteratorAfter(partition: string, after: string | undefined, signal: AbortSignal): Promise<string> {
+  async #iteratorAfter(
+    partition: string,
+    after: string | undefined,
+    signal: AbortSignal,
+    startsAtMs: number | undefined,
+  ): Promise<string> {
     const from = { ...this.#stream, ShardId: partition }
     const open = async (command: GetShardIteratorCommand) => {
       const { ShardIterator } = await this.#call(() => this.#options.client.send(command), signal)
@@ -134,7 +149,9 @@ class KinesisLineage implements PartitionLineage {
       throw this.#unusable(new Error(`no iterator was given for ${partition}`))
     }
     const fromHorizon = () => open(new GetShardIteratorCommand({ ...from, ShardIteratorType: 'TRIM_HORIZON' }))
-    const { startingAtMs } = this.#options
+    // What the mapping is to begin with and what counts since a reset: the later.
+    const begins = [this.#options.startingAtMs, startsAtMs].filter((time) => time !== undefined)
+    const startingAtMs = begins.length === 0 ? undefined : Math.max(...begins)
     if (after === undefined && startingAtMs === undefined) return await fromHorizon()
     if (after === undefined) {
       const atTime = { ShardIteratorType: 'AT_TIMESTAMP', Timestamp: new Date(startingAtMs as number) } as const

@@ -6,8 +6,7 @@
  *    even within one request, and goes on behind a record that it refuses.
  */
 import { hash } from 'node:crypto'
-import { describeError, TerminalError } from '../core/errors.ts'
-import { refuseLossy } from '../core/lossless.ts'
+import { TerminalError } from '../core/errors.ts'
 import { outputIdentity } from '../core/record.ts'
 import type { Output, Sink } from '../runtime/sink.ts'
 import {
@@ -18,6 +17,7 @@ import {
   type StreamAddress,
 } from './kinesis-destination.ts'
 import { type DeliveryPorts, deliverInOrder } from './ordered-delivery.ts'
+import { jsonText, notSerialisable } from './output-json.ts'
 
 export type KinesisSinkOptions<T> = StreamAddress &
   DeliveryPorts & {
@@ -40,22 +40,6 @@ export type KinesisSinkOptions<T> = StreamAddress &
   }
 
 const longestKey = 256
-
-function notSerialisable(why: string, cause?: unknown): never {
-  throw new TerminalError(`the output cannot be written as JSON: ${why}`, { code: 'not-serialisable', cause })
-}
-
-/** JSON in UTF-8. JSON.stringify escapes half surrogate pairs, so its text is always well-formed. */
-function jsonBytes(value: unknown): Uint8Array {
-  refuseLossy(value)
-  let text: string | undefined
-  try {
-    text = JSON.stringify(value)
-  } catch (error) {
-    notSerialisable(describeError(error).message, error)
-  }
-  return Buffer.from(text ?? notSerialisable(`JSON has no form for ${typeof value}`))
-}
 
 function bytesOf(encoded: Uint8Array | string): Uint8Array {
   if (typeof encoded !== 'string') return encoded
@@ -103,7 +87,10 @@ export function kinesisSink<T>(options: KinesisSinkOptions<T>): Sink<T, KinesisI
   return {
     prepare(output) {
       const { value } = output
-      const item = { Data: encode ? bytesOf(encode(value)) : jsonBytes(value), PartitionKey: partitionKeyOf(output) }
+      const item = {
+        Data: encode ? bytesOf(encode(value)) : Buffer.from(jsonText(value)),
+        PartitionKey: partitionKeyOf(output),
+      }
       if (isOver(item.Data, item.PartitionKey, maxRecordBytes)) {
         throw new TerminalError(
           `the output has ${item.Data.byteLength} bytes: with its key ${destination.label} takes ${maxRecordBytes}`,

@@ -6,25 +6,27 @@
  */
 import { ConfigurationError } from '../core/errors.ts'
 import type { Plan } from '../plan/plan.ts'
-import type {
-  DeadLetterBinding,
-  FeedBinding,
-  SinkBinding,
-  SourceBinding,
-  StageBindings,
-  StateBinding,
-  StreamPlace,
+import {
+  type DeadLetterBinding,
+  eventSourceArnOf,
+  type FeedBinding,
+  type SourceBinding,
+  type StageBindings,
+  type StateBinding,
+  type StreamPlace,
 } from '../plan/stage-bindings.ts'
 import type { DeadLetter } from '../runtime/dead-letter.ts'
-import type { EventSource, FramePublisher, HandlerPorts } from '../runtime/ports.ts'
+import type { EventSource, FramePublisher, HandlerPorts, Metrics } from '../runtime/ports.ts'
 import type { PartitionLineage } from '../runtime/progress/lineage.ts'
 import type { Sink } from '../runtime/sink.ts'
 import type { StateStore } from '../state/state-store.ts'
 import type { DeadLetterOffload } from './dead-letter-offload.ts'
 import { type Environment, endpointOf, parseBindings } from './function-environment.ts'
-import { lambdaLogger, lambdaMetrics } from './observability.ts'
+import { lambdaLogger, lambdaMetrics, meteredBy } from './observability.ts'
+import { notBundled, openSink, placeOf } from './open-sinks.ts'
 import type { DeliveryPorts } from './ordered-delivery.ts'
 import { systemClock } from './system-clock.ts'
+import { sampledTrace } from './trace.ts'
 
 /**
  * Reads the bindings and opens what they name. Rejects with a {@link ConfigurationError} where the variable is missing,
@@ -38,15 +40,17 @@ export async function openPorts(planned: Plan, environment: Environment): Promis
   const delivery: DeliveryPorts = { clock: systemClock, logger }
   const sinks = new Map<string, Sink>()
   for (const binding of bindings.sinks) {
-    if (binding.kind !== 'custom') sinks.set(binding.name, await openSink(binding, delivery, environment))
+    if (binding.kind !== 'custom')
+      sinks.set(binding.name, await openSink(binding, { topology: planned.topology, delivery, environment }))
   }
   return {
-    ...(await openStagePorts(bindings, delivery, environment)),
+    ...(await openStagePorts(bindings, delivery, environment, metrics)),
     clock: systemClock,
     logger,
     metrics,
     sink: (name) => sinks.get(name),
     deadLetters: await openDeadLetters(bindings.deadLetters, delivery, environment),
+    retentionMs: () => bindings.retentionMs,
     sourceOf: (eventSource) => sourceOf(bindings, eventSource),
     flush: () => metrics.flush(),
   }
@@ -61,40 +65,12 @@ function readBindings(planned: Plan, environment: Environment): StageBindings {
 }
 
 function sourceOf(bindings: StageBindings, eventSource: EventSource): string | undefined {
-  return bindings.sources.find((source) =>
-    source.kind === 'kinesis'
-      ? eventSource.kind === 'kinesis' && source.streamArn === eventSource.arn
-      : eventSource.kind === 'kafka' && source.topic === eventSource.topic && source.clusterArn === eventSource.arn,
+  return bindings.sources.find(
+    (source) =>
+      source.kind === eventSource.kind &&
+      eventSourceArnOf(source) === eventSource.arn &&
+      (source.kind !== 'kafka' || source.topic === eventSource.topic),
   )?.name
-}
-
-function notBundled(what: string): never {
-  throw new ConfigurationError(
-    `the bundle has no adapter for ${what}: it was left out because nothing was bound to it when the function was bundled.`,
-  )
-}
-
-async function openSink(
-  binding: Exclude<SinkBinding, { kind: 'custom' }>,
-  delivery: DeliveryPorts,
-  environment: Environment,
-): Promise<Sink> {
-  if (binding.kind === 'kinesis') {
-    if (process.env.MILLRACE_ADAPTER_KINESIS_SINK === 'false') notBundled('Kinesis sinks')
-    else {
-      const [{ kinesisSink }, client] = await Promise.all([import('./kinesis-sink.ts'), kinesisClient(environment)])
-      return kinesisSink({ client, ...placeOf(binding), ordering: binding.ordering, ...delivery }) as Sink
-    }
-  }
-  if (process.env.MILLRACE_ADAPTER_DYNAMODB_SINK === 'false') notBundled('DynamoDB sinks')
-  else {
-    const [{ dynamodbTableSink }, { createDynamoDBClient }] = await Promise.all([
-      import('./dynamodb-table-sink.ts'),
-      import('./dynamodb-client.ts'),
-    ])
-    const client = createDynamoDBClient(endpointOf('DYNAMODB', environment))
-    return dynamodbTableSink({ ...binding, client, ...delivery }) as Sink
-  }
 }
 
 /** What a keyed or feeding stage needs beside its sinks. Ports that nothing is bound to are left out. */
@@ -102,6 +78,7 @@ async function openStagePorts(
   bindings: StageBindings,
   delivery: DeliveryPorts,
   environment: Environment,
+  metrics: Metrics,
 ): Promise<Pick<HandlerPorts, 'state' | 'frames' | 'lineage'>> {
   const { state, feeds = [], sources } = bindings
   const publishers = new Map<string, FramePublisher>()
@@ -111,7 +88,7 @@ async function openStagePorts(
   const stores = new Map<string, StateStore>()
   const lineages = new Map<string, PartitionLineage>()
   for (const source of sources) {
-    stores.set(source.name, await openState(source.name, state, environment))
+    stores.set(source.name, await openState(source.name, state, environment, metrics))
     lineages.set(source.name, await openLineage(source, environment))
   }
   // Marks are told to every open shard of the stages below.
@@ -119,7 +96,12 @@ async function openStagePorts(
   return { ...frames, state: (stage) => stores.get(stage), lineage: (stage) => lineages.get(stage) }
 }
 
-async function openState(stage: string, { tableName }: StateBinding, environment: Environment): Promise<StateStore> {
+async function openState(
+  stage: string,
+  { tableName }: StateBinding,
+  environment: Environment,
+  metrics: Metrics,
+): Promise<StateStore> {
   if (process.env.MILLRACE_ADAPTER_STATE_DYNAMODB === 'false') notBundled('state in DynamoDB')
   else {
     const [{ DynamoDBStateStore }, { createDynamoDBClient }] = await Promise.all([
@@ -127,7 +109,7 @@ async function openState(stage: string, { tableName }: StateBinding, environment
       import('./dynamodb-client.ts'),
     ])
     const client = createDynamoDBClient(endpointOf('DYNAMODB', environment))
-    return new DynamoDBStateStore({ client, tableName, stage, clock: systemClock })
+    return new DynamoDBStateStore({ client, tableName, stage, clock: systemClock, ...meteredBy(metrics) })
   }
 }
 
@@ -142,14 +124,22 @@ async function openFrames(
       import('./frame-publisher-kinesis.ts'),
       kinesisClient(environment),
     ])
-    return kinesisFramePublisher({ client, ...placeOf(feed), slots: feed.slots, ...delivery })
+    return kinesisFramePublisher({
+      client,
+      ...placeOf(feed),
+      slots: feed.slots,
+      trace: () => sampledTrace(environment),
+      ...delivery,
+    })
   }
 }
 
 async function openLineage(source: SourceBinding, environment: Environment): Promise<PartitionLineage> {
-  return source.kind === 'kafka'
-    ? kafkaLineage
-    : openShards({ streamArn: source.streamArn }, environment, source.startingAtMs)
+  if (source.kind === 'kafka') return kafkaLineage
+  if (source.kind === 'kinesis') return openShards({ streamArn: source.streamArn }, environment, source.startingAtMs)
+  throw new ConfigurationError(
+    `source "${source.name}" feeds a keyed stage, and its events name no partitions: bind it to a Kinesis stream.`,
+  )
 }
 
 async function openShards(
@@ -176,9 +166,6 @@ const notListed = (): Promise<never> =>
   Promise.reject(
     new ConfigurationError('the partitions of a Kafka topic cannot be listed: event time needs a Kinesis stream.'),
   )
-
-const placeOf = (place: StreamPlace): StreamPlace =>
-  'streamArn' in place ? { streamArn: place.streamArn } : { streamName: place.streamName }
 
 async function kinesisClient(environment: Environment) {
   const { createKinesisClient } = await import('./kinesis-client.ts')

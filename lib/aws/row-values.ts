@@ -6,6 +6,7 @@
  */
 import type { AttributeValue } from '@aws-sdk/client-dynamodb'
 import { TerminalError } from '../core/errors.ts'
+import { exactNumber } from '../core/exact-number.ts'
 import { attributeValue, checkAttributeName } from './attribute-values.ts'
 
 /** The attributes of a table row. `undefined` counts as left out. */
@@ -41,26 +42,8 @@ function plainOf(attribute: AttributeValue, path: string): unknown {
   return refuse(path, `has the type ${Object.keys(attribute)[0]}: keep a list instead`)
 }
 
-/** A number as digits and a power of ten, so that its spellings compare: `12.50` and `1.25e1` are [`125`, -1]. */
-function digitsOf(text: string): readonly [digits: string, power: number] {
-  const [mantissa = '', exponent = '0'] = text.replace(/^[+-]/, '').toLowerCase().split('e')
-  const [whole = '', fraction = ''] = mantissa.split('.')
-  const all = whole + fraction
-  const digits = all.replace(/0+$/, '')
-  const power = Number(exponent) - fraction.length + all.length - digits.length
-  const significant = digits.replace(/^0+/, '')
-  return [significant, significant === '' ? 0 : power]
-}
-
 function numberOf(text: string, path: string): number | bigint {
-  const number = Number(text)
-  const [digits, power] = digitsOf(text)
-  const [ownDigits, ownPower] = digitsOf(String(number))
-  const isExact = digits === ownDigits && power === ownPower
-  if (isExact && (!Number.isInteger(number) || Number.isSafeInteger(number))) return number
-  if (power < 0) return refuse(path, `is the number ${text}, which has more digits than a JavaScript number`)
-  const magnitude = BigInt(digits) * 10n ** BigInt(power)
-  return text.startsWith('-') ? -magnitude : magnitude
+  return exactNumber(text) ?? refuse(path, `is the number ${text}, which has more digits than a JavaScript number`)
 }
 
 function refuse(path: string, what: string): never {

@@ -5,21 +5,23 @@
  * Invariants (cited by test/aws/stream-handler.test.ts)
  * 1. The answer is exactly `{ batchItemFailures: [...] }`. Lambda takes any other shape for success, so there is none.
  * 2. Kinesis: at most one item, the sequence number of the first record that is not done; of an aggregate its parent's.
- * 3. Kafka: per partition, the first offset that is not done and every later one of the batch, because AWS does not say
- *    that it retries what lies behind a reported offset.
- * 4. What cannot be told by record (an unknown event source, a table that cannot be loaded) rejects: the batch comes again.
- * 5. Only an event of a redrive says that it is one, in a field that no event source mapping sends. A stage with progress, which
+ * 3. DynamoDB Streams: as Kinesis. SQS: every message that is not done, by its id; of a FIFO queue's group the first and all behind it.
+ * 4. Kafka with provisioned pollers: per partition, the first offset that is not done and every later one of the batch, because AWS
+ *    does not say that it retries what lies behind a reported offset. Without them no answer is read: where anything is not done the
+ *    invocation rejects, after every other partition's progress is written, and the whole batch comes again.
+ * 5. What cannot be told by record (an unknown event source, a table that cannot be loaded) rejects: the batch comes again.
+ * 6. Only an event of a redrive says that it is one, in a field that no event source mapping sends. A stage with progress, which
  *    is past the record, then steps it beside its log; a keyed stage refuses it.
- * 6. The event of an announcer's rule runs one round of it and no stage; that too is only what no event source mapping sends.
- * 7. Nothing of an invocation outlives it but the ports, the linked steps and the tables.
+ * 7. The event of an announcer's rule runs one round of it and no stage; that too is only what no event source mapping sends.
+ * 8. Nothing of an invocation outlives it but the ports, the linked steps and the tables.
  */
 import type { Context } from 'aws-lambda'
-import { ConfigurationError } from '../core/errors.ts'
+import { ConfigurationError, describeError, RetryableError } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
 import { type Plan, plan, type StagePlan, stageNamed } from '../plan/plan.ts'
 import { announceEvent } from '../plan/stage-bindings.ts'
 import type { AnnouncerPorts } from '../runtime/announcer/knowledge.ts'
-import type { BatchResult, PartitionBatch } from '../runtime/batch.ts'
+import type { BatchResult, PartitionBatch, PartitionFailure } from '../runtime/batch.ts'
 import type { Redrive } from '../runtime/dead-letter.ts'
 import type { EventSource, HandlerPorts } from '../runtime/ports.ts'
 import type { Runner } from '../runtime/runner.ts'
@@ -27,9 +29,12 @@ import type { Sink } from '../runtime/sink.ts'
 import { checkOptions, type RunnerOptions, StageRunner } from '../runtime/stage-runner.ts'
 import type { SinkHandle } from '../topology/handles.ts'
 import type { Topology } from '../topology/topology.ts'
+import { type DynamoDbStreamEvent, dynamoDbStreamRecords } from './dynamodb-stream-records.ts'
 import { EventError } from './event-error.ts'
 import { type KafkaEvent, kafkaRecords } from './kafka-records.ts'
 import { type KinesisEvent, kinesisRecords } from './kinesis-records.ts'
+import { type SqsEvent, sqsRecords } from './sqs-records.ts'
+import { tracesIn } from './trace.ts'
 
 /** A sink that the handler file provides itself. */
 export interface ProvidedSink {
@@ -57,15 +62,15 @@ export interface StreamHandlerOptions extends RunnerOptions {
   readonly sinks?: readonly ProvidedSink[]
 }
 
-/** Names one record that is not done: a Kinesis sequence number, or a Kafka partition and offset. */
+/** Names one record that is not done: a sequence number, the id of an SQS message, or a Kafka partition and offset. */
 export type ItemIdentifier = string | { readonly partition: string; readonly offset: number }
 
-/** The answer of 'partial batch response', for Kinesis and for Kafka. */
+/** The answer of 'partial batch response', for every event source. */
 export interface StreamResponse {
   readonly batchItemFailures: { readonly itemIdentifier: ItemIdentifier }[]
 }
 
-/** A handler of Kinesis, MSK and self-managed Kafka events. */
+/** A handler of the events of Kinesis, DynamoDB Streams, SQS, MSK and self-managed Kafka. */
 export type StreamHandler = (
   event: unknown,
   context: Pick<Context, 'getRemainingTimeInMillis'>,
@@ -90,24 +95,20 @@ export function streamHandler(topology: Topology, options: StreamHandlerOptions 
   const stages = new Stages(planned, options)
   return async (event, context) => {
     const invocation = event as Partial<KinesisEvent & KafkaEvent & RedriveMark> | null | undefined
-    const other = otherService(invocation?.Records)
-    if (other) {
-      throw new EventError(
-        'unknown-event',
-        `topology "${planned.topology}" was invoked with records of ${other}, but its sources are Kinesis streams and Kafka topics: remove that event source mapping.`,
-      )
-    }
     if (isAnnouncement(event)) {
       await stages.announce(context)
       return { batchItemFailures: [] }
     }
-    if (Array.isArray(invocation?.Records))
-      return handleKinesis(invocation as KinesisEvent & RedriveMark, context, stages)
+    if (Array.isArray(invocation?.Records)) {
+      const handle = handlerOf(invocation.Records, planned.topology)
+      if (invocation.Records.length === 0) return { batchItemFailures: [] }
+      return handle(invocation as Parameters<typeof handle>[0], context, stages)
+    }
     if (typeof invocation?.records === 'object')
       return handleKafka(invocation as KafkaEvent & RedriveMark, context, stages)
     throw new EventError(
       'unknown-event',
-      `topology "${planned.topology}" was invoked with an event that is neither of Kinesis nor of Kafka: it has ${describeKeys(event)}`,
+      `topology "${planned.topology}" was invoked with an event of no source that it may have: it has ${describeKeys(event)}`,
     )
   }
 }
@@ -133,11 +134,30 @@ function redriveIn({ millrace }: RedriveMark): Redrive | undefined {
   )
 }
 
-/** The service whose records these are, where it says so and is not Kinesis: DynamoDB, SQS and S3 send `Records` too. */
-function otherService(records: unknown): string | undefined {
-  if (!Array.isArray(records)) return undefined
-  const { eventSource } = (records[0] ?? {}) as { eventSource?: unknown }
-  return typeof eventSource === 'string' && eventSource !== 'aws:kinesis' ? eventSource : undefined
+type Handle = (
+  event: KinesisEvent & DynamoDbStreamEvent & SqsEvent & RedriveMark,
+  context: Parameters<StreamHandler>[1],
+  stages: Stages,
+) => Promise<StreamResponse>
+
+/** What handles an event with `Records`, which S3, SNS and others send too. */
+function handlerOf(records: readonly unknown[], topology: string): Handle {
+  const { eventSource, EventSource: otherSource } = Object(records[0])
+  const service = eventSource ?? otherSource
+  switch (service) {
+    case undefined:
+    case 'aws:kinesis':
+      return handleKinesis
+    case 'aws:dynamodb':
+      return handleDynamoDbStream
+    case 'aws:sqs':
+      return handleSqs
+    default:
+      throw new EventError(
+        'unknown-event',
+        `topology "${topology}" was invoked with records of ${service}, but sources are Kinesis streams, DynamoDB streams, SQS queues and Kafka topics: remove that event source mapping.`,
+      )
+  }
 }
 
 function describeKeys(event: unknown): string {
@@ -185,7 +205,9 @@ class Stages {
       state: (stage) => ports.state?.(stage),
       frames: (stage) => ports.frames?.(stage),
       lineage: (stage) => ports.lineage?.(stage),
+      retentionMs: (stage) => ports.retentionMs?.(stage),
       sourceOf: (eventSource, declared) => ports.sourceOf(eventSource, declared),
+      readsAnswers: (stage) => ports.readsAnswers?.(stage) !== false,
       freezesValues: ports.freezesValues === true,
       checksPurity: ports.checksPurity === true,
       flush: () => ports.flush(),
@@ -204,6 +226,14 @@ class Stages {
     )
   }
 
+  keepsProgress(stage: string): boolean {
+    return stageNamed(this.#plan, stage).kind !== 'stateless'
+  }
+
+  isKeyed(stage: string): boolean {
+    return stageNamed(this.#plan, stage).kind === 'keyed'
+  }
+
   async run(
     ports: HandlerPorts,
     stage: string,
@@ -216,7 +246,10 @@ class Stages {
     const invocation = { deadlineMs: ports.clock.nowMs() + context.getRemainingTimeInMillis() }
     const result =
       redrive && runner.redrive ? runner.redrive(batch, redrive, invocation) : runner.run(batch, invocation)
-    return result.finally(() => ports.flush())
+    return result.finally(() => {
+      ports.metrics.gauge('duration-left', context.getRemainingTimeInMillis(), 'milliseconds')
+      ports.flush()
+    })
   }
 
   /** One round of the announcer. Its adapters are in a bundle only where it is bound. */
@@ -273,13 +306,56 @@ async function handleKinesis(
   context: Parameters<StreamHandler>[1],
   stages: Stages,
 ): Promise<StreamResponse> {
-  if (event.Records.length === 0) return { batchItemFailures: [] }
   const ports = await stages.ports()
   const stage = stages.stageOf(ports, { kind: 'kinesis', arn: event.Records[0]?.eventSourceARN })
-  const { failures } = await stages.run(ports, stage, [kinesisRecords(event, stage)], context, redriveIn(event))
-  return {
-    batchItemFailures: failures.map(({ notDone }) => ({ itemIdentifier: (notDone[0] as SourceRecord).position })),
+  if (stages.isKeyed(stage)) {
+    const upstreamTraces = tracesIn(event.Records.map(({ kinesis }) => kinesis.partitionKey))
+    if (upstreamTraces.length > 0) ports.logger.info('continues traces', { upstreamTraces })
   }
+  const { failures } = await stages.run(ports, stage, [kinesisRecords(event, stage)], context, redriveIn(event))
+  return firstNotDone(failures)
+}
+
+async function handleDynamoDbStream(
+  event: DynamoDbStreamEvent & RedriveMark,
+  context: Parameters<StreamHandler>[1],
+  stages: Stages,
+): Promise<StreamResponse> {
+  const ports = await stages.ports()
+  const stage = stages.stageOf(ports, { kind: 'dynamodb-stream', arn: event.Records[0]?.eventSourceARN })
+  refuseProgress(stages, stage, 'a DynamoDB stream')
+  const { failures } = await stages.run(ports, stage, [dynamoDbStreamRecords(event, stage)], context, redriveIn(event))
+  return firstNotDone(failures)
+}
+
+const firstNotDone = (failures: BatchResult['failures']): StreamResponse => ({
+  batchItemFailures: failures.map(({ notDone }) => ({ itemIdentifier: (notDone[0] as SourceRecord).position })),
+})
+
+async function handleSqs(
+  event: SqsEvent & RedriveMark,
+  context: Parameters<StreamHandler>[1],
+  stages: Stages,
+): Promise<StreamResponse> {
+  const ports = await stages.ports()
+  const stage = stages.stageOf(ports, { kind: 'sqs', arn: event.Records[0]?.eventSourceARN })
+  refuseProgress(stages, stage, 'an SQS queue')
+  const batches = sqsRecords(event, stage)
+  const { failures } = await stages.run(ports, stage, batches, context, redriveIn(event))
+  const batchOf = new Map(batches.map((batch) => [batch.partition, batch]))
+  return {
+    batchItemFailures: failures.flatMap(({ partition, index }) =>
+      (batchOf.get(partition)?.messageIds.slice(index) ?? []).map((itemIdentifier) => ({ itemIdentifier })),
+    ),
+  }
+}
+
+/** A stage that keeps progress keeps it by shard; these events name none. The constructs refuse it at synth. */
+function refuseProgress(stages: Stages, stage: string, what: string): void {
+  if (!stages.keepsProgress(stage)) return
+  throw new ConfigurationError(
+    `source "${stage}" feeds a keyed stage, and its records come from ${what}, which has no partitions that its place could be kept by: bind it to a Kinesis stream.`,
+  )
 }
 
 async function handleKafka(
@@ -295,12 +371,31 @@ async function handleKafka(
     ({ records }) => (records[0] as { source: string }).source,
   )
   const batchItemFailures: StreamResponse['batchItemFailures'] = []
-  for (const [stage, batch] of byStage) {
+  const unread: PartitionFailure[] = []
+  for (const [stage, ofStage] of byStage) {
+    const batch = ofStage.map(({ number, records }) => ({ partition: number, records }))
+    const nameOf = new Map(ofStage.map(({ number, partition }) => [number, partition]))
     const { failures } = await stages.run(ports, stage, batch, context, redriveIn(event))
-    for (const { partition, notDone } of failures) {
+    // Whoever redrives reads the answer, whatever the mapping does.
+    if (event.millrace === undefined && ports.readsAnswers?.(stage) === false) unread.push(...failures)
+    for (const { partition: number, notDone } of failures) {
+      const partition = nameOf.get(number) as string
       for (const { position } of notDone)
         batchItemFailures.push({ itemIdentifier: { partition, offset: Number(position) } })
     }
   }
+  if (unread.length > 0) rejectAll(unread)
   return { batchItemFailures }
+}
+
+/** The answer of a batch of which something is not done, to a mapping that reads none. */
+function rejectAll(failures: readonly PartitionFailure[]): never {
+  const where = failures.map(
+    ({ partition, notDone }) => `partition ${partition} from offset ${notDone[0]?.position} on`,
+  )
+  const [{ error }] = failures as [PartitionFailure]
+  throw new RetryableError(
+    `what is not done of the batch (${where.join(', ')}) comes again, and the rest of it with that, as this mapping has no provisioned pollers: ${describeError(error).message}`,
+    { code: 'records-not-done', cause: error },
+  )
 }

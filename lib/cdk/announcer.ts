@@ -20,6 +20,7 @@ import {
 } from '../plan/stage-bindings.ts'
 import type { SourceConnection } from './bind.ts'
 import { bundlingFor, checkHandlerExport, locateCode } from './bundle.ts'
+import { acknowledgeTracing, roleFor } from './function-role.ts'
 import { grantProgressReading } from './keyed-resources.ts'
 import { grantLooking, grantPutRecords } from './kinesis.ts'
 import type { StageResources } from './stage.ts'
@@ -81,6 +82,7 @@ export class Announcer extends Construct {
       maxEventAge: Duration.minutes(1),
       ...props.function,
       ...code,
+      role: roleFor(this, props.function ?? {}),
       runtime: Runtime.NODEJS_24_X,
       handler,
       bundling: bundlingFor(bindings, props.bundling),
@@ -91,6 +93,8 @@ export class Announcer extends Construct {
         [bindingsVariable]: Stack.of(this).toJsonString(bindings),
       },
     })
+    this.logGroup.grantWrite(this.function)
+    acknowledgeTracing(this.function, props.function ?? {})
     for (const announced of stages) this.#grant(announced)
     const every = props.every ?? Duration.minutes(1)
     this.rule = new Rule(this, 'Rule', {

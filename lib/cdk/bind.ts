@@ -1,4 +1,5 @@
 /** What ties a source or a sink of a topology to a resource of a stack. */
+import type { IStream } from 'aws-cdk-lib/aws-kinesis'
 import type { EventSourceMapping, EventSourceMappingOptions, IFunction } from 'aws-cdk-lib/aws-lambda'
 import type { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs'
 import type { Construct } from 'constructs'
@@ -25,10 +26,14 @@ export interface SourceConnection {
   readonly type: 'source'
   /** Tells two resources apart: equal for two connections to one resource, and free of tokens. */
   readonly resource: string
+  /** The stream whose shards are read, where it is one: a stage that keeps progress refuses one that mixes up its order. */
+  readonly stream?: IStream
   /** What the function is told of it. */
   bindingFor(name: string): SourceBinding
   /** Makes the mapping and grants the function what it needs to read. */
   connect(scope: Construct, target: IFunction, settings: MappingSettings): EventSourceMapping
+  /** Why it cannot feed a keyed stage, and what to bind instead. @default it can */
+  readonly feedsNoKeyedStage?: string
   /**
    * Grants the announcer what it needs to list the partitions and to see whether they hold more. Left out by a resource whose
    * partitions cannot be listed, which then cannot feed a keyed stage.

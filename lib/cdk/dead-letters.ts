@@ -1,5 +1,5 @@
 /** Where records go that cannot be processed: their original bytes, their coordinates and the error. */
-import { Duration, RemovalPolicy } from 'aws-cdk-lib'
+import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib'
 import { Grant } from 'aws-cdk-lib/aws-iam'
 import type { IStream } from 'aws-cdk-lib/aws-kinesis'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
@@ -9,9 +9,11 @@ import type { Construct } from 'constructs'
 import { ConfigurationError } from '../core/errors.ts'
 import type { BoundName } from '../plan/bindings.ts'
 import type { DeadLetterBinding } from '../plan/stage-bindings.ts'
+import { acknowledge, acknowledgeWildcard, flattened } from './acknowledge.ts'
 import { grantPutRecords } from './kinesis.ts'
 import { checkPlace } from './place.ts'
 import { resourceIdentity } from './resource-identity.ts'
+import { grantSendMessage } from './sqs.ts'
 
 /** Where dead letters go, as deployed. */
 export type DeadLetterTarget =
@@ -91,12 +93,15 @@ export function deadLetterBinding(target: DeadLetterTarget): DeadLetterBinding {
 
 /** A stage that read its own dead letters would never end. */
 export function refuseDeadLettersAsSource(target: DeadLetterTarget, sources: readonly BoundName[]): void {
-  if (target.kind !== 'kinesis') return
-  const identity = resourceIdentity(target.stream, target.stream.streamArn)
+  if (target.kind === 's3') return
+  const identity =
+    target.kind === 'kinesis'
+      ? resourceIdentity(target.stream, target.stream.streamArn)
+      : resourceIdentity(target.queue, target.queue.queueArn)
   const source = sources.find(({ resource }) => resource === identity)
   if (!source) return
   throw new ConfigurationError(
-    `dead letters go to ${identity}, which is also source "${source.name}": they would come back for ever; give them a stream of their own.`,
+    `dead letters go to ${identity}, which is also source "${source.name}": they would come back for ever; give them a ${target.kind === 'kinesis' ? 'stream' : 'queue'} of their own.`,
   )
 }
 
@@ -111,10 +116,7 @@ export function grantDeadLetters(target: DeadLetterTarget, grantee: IFunction): 
     grantPutRecords(target.stream, grantee)
     return
   }
-  checkPlace(grantee, { resource: target.queue, arn: target.queue.queueArn, actions: ['sqs:SendMessage'] })
-  target.queue.grant(grantee, 'sqs:SendMessage')
-  // SQS makes a data key for each message and checks it by decrypting.
-  target.queue.encryptionMasterKey?.grant(grantee, 'kms:GenerateDataKey', 'kms:Decrypt')
+  grantSendMessage(target.queue, grantee)
 }
 
 function grantPutObject(bucket: IBucket, target: IFunction): void {
@@ -126,24 +128,45 @@ function grantPutObject(bucket: IBucket, target: IFunction): void {
     resourceArns: [bucket.arnForObjects('*')],
     resource: bucket,
   })
+  acknowledgeObjects(bucket, target)
   bucket.encryptionKey?.grant(target, 'kms:GenerateDataKey')
 }
 
+/** Each dead letter is an object of its own. Said at synth, when the name of a bucket of another stack has become what the finding says. */
+function acknowledgeObjects(bucket: IBucket, target: IFunction): void {
+  const scope = target.role ?? target
+  scope.node.addValidation({
+    validate: () => {
+      const objects = flattened(Stack.of(scope).resolve(bucket.arnForObjects('*')))
+      acknowledgeWildcard(scope, objects, 'Each dead letter is an object of its own, whose name is its identity.')
+      return []
+    },
+  })
+}
+
 function newQueue(scope: Construct): Queue {
-  return new Queue(scope, 'DeadLetters', {
+  const queue = new Queue(scope, 'DeadLetters', {
     encryption: QueueEncryption.SQS_MANAGED,
     enforceSSL: true,
     retentionPeriod: Duration.days(14),
     removalPolicy: RemovalPolicy.RETAIN,
   })
+  acknowledge(queue, 'AwsSolutions-SQS3', 'It is the place of dead letters itself: nothing consumes it but a redrive.')
+  return queue
 }
 
 function newBucket(scope: Construct, id: string, expiration?: Duration): Bucket {
-  return new Bucket(scope, id, {
+  const bucket = new Bucket(scope, id, {
     encryption: BucketEncryption.S3_MANAGED,
     blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
     enforceSSL: true,
     removalPolicy: RemovalPolicy.RETAIN,
     ...(expiration ? { lifecycleRules: [{ expiration }] } : {}),
   })
+  acknowledge(
+    bucket,
+    'AwsSolutions-S1',
+    'An access log needs a bucket of its own, which only the account knows: who must have one brings a bucket that has.',
+  )
+  return bucket
 }

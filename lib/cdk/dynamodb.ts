@@ -6,6 +6,7 @@ import { ConfigurationError } from '../core/errors.ts'
 import type { KeyType, SinkBinding } from '../plan/stage-bindings.ts'
 import type { SinkDeclaration } from '../topology/graph.ts'
 import type { SinkConnection } from './bind.ts'
+import { grantTableKey } from './keyed-resources.ts'
 import { checkPlace } from './place.ts'
 import { resourceIdentity } from './resource-identity.ts'
 
@@ -78,7 +79,7 @@ export class DynamoDbTableSink implements SinkConnection {
     const actions = ['dynamodb:UpdateItem']
     checkPlace(target, { resource: this.table, arn: this.table.tableArn, actions })
     this.table.grant(target, ...actions)
-    this.table.encryptionKey?.grantEncryptDecrypt(target)
+    grantTableKey(this.table, target)
   }
 
   #refuseOtherKeys({ partition, sort }: KeySchema): void {

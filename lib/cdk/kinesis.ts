@@ -7,7 +7,9 @@ import type { SinkBinding, SourceBinding } from '../plan/stage-bindings.ts'
 import type { SinkDeclaration } from '../topology/graph.ts'
 import type { MappingSettings, SinkConnection, SourceConnection } from './bind.ts'
 import { checkPlace } from './place.ts'
+import { refuseAtSynth } from './rendered.ts'
 import { resourceIdentity } from './resource-identity.ts'
+import { placesByItself } from './resource-rules.ts'
 
 const readActions = [
   'kinesis:DescribeStream',
@@ -135,6 +137,14 @@ export class KinesisSink implements SinkConnection {
 
   connect(target: IFunction): void {
     grantPutRecords(this.stream, target)
+    if (this.#ordering === 'none') return
+    refuseAtSynth(target, this.stream, (properties) =>
+      placesByItself(properties)
+        ? [
+            `the stream ${this.resource} has the record distribution AUTO, under which Kinesis keeps no order of a key, and a KinesisSink keeps it: leave the stream at USER_PARTITION_KEY, or say new KinesisSink(stream, { ordering: 'none' }).`,
+          ]
+        : [],
+    )
   }
 }
 

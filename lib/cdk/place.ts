@@ -1,6 +1,7 @@
 /** Where a resource is, compared with the function that uses it: the function's clients speak to its own region only. */
 import { Annotations, type IResource, Stack, Token, TokenComparison } from 'aws-cdk-lib'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
+import type { Construct } from 'constructs'
 import { ConfigurationError } from '../core/errors.ts'
 import { resourceIdentity } from './resource-identity.ts'
 
@@ -31,6 +32,16 @@ export function checkPlace(target: IFunction, { resource, arn, actions }: Use): 
       `${identity} is in the account ${account}, and the function ${target.node.path} in ${stack.account}: the policy of the resource must allow the function's role ${actions.join(', ')}, and so must that of its KMS key, where it has one; this stack cannot write policies there.`,
     )
   }
+}
+
+/** Throws a {@link ConfigurationError} for a table of a stage in another region or account: the stage finds it by its name, in its own. */
+export function refuseElsewhere(scope: Construct, what: string, table: IResource, arn: string): void {
+  const stack = Stack.of(scope)
+  const { region, account } = placeOf(table, arn)
+  if (!differ(region, stack.region) && !differ(account, stack.account)) return
+  throw new ConfigurationError(
+    `${what} is ${resourceIdentity(table, arn)}, in the account ${account} and the region ${region}, and the application is in ${stack.account} and ${stack.region}: bring a table of that account and region.`,
+  )
 }
 
 /** By the ARN where that is known: what is imported may stand in a stack of another place. */

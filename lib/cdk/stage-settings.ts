@@ -1,5 +1,7 @@
 /** What can be tuned of one stage, with its defaults and its limits. */
 import { Duration, Token } from 'aws-cdk-lib'
+import type { ITable } from 'aws-cdk-lib/aws-dynamodb'
+import type { IStream } from 'aws-cdk-lib/aws-kinesis'
 import { Architecture } from 'aws-cdk-lib/aws-lambda'
 import type { BundlingOptions, NodejsFunctionProps } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { RetentionDays } from 'aws-cdk-lib/aws-logs'
@@ -11,7 +13,16 @@ import type { StageStreamProps, StageTableProps } from './keyed-resources.ts'
 /** What is left to Lambda's own construct: network, layers, concurrency and the like. */
 export type FunctionOverrides = Omit<
   NodejsFunctionProps,
-  keyof StageProps | 'code' | 'runtime' | 'projectRoot' | 'depsLockFilePath' | 'bundling' | 'events' | 'logGroup'
+  | keyof StageProps
+  | 'code'
+  | 'runtime'
+  | 'projectRoot'
+  | 'depsLockFilePath'
+  | 'bundling'
+  | 'events'
+  | 'logGroup'
+  | 'durableConfig'
+  | 'tenancyConfig'
 >
 
 export interface StageProps {
@@ -47,31 +58,40 @@ export interface StageProps {
    */
   readonly bundling?: BundlingOptions
   /**
-   * Any other option of the function: `vpc`, `layers`, `reservedConcurrentExecutions`, `tracing`. It wins over ours.
-   * @default none; tracing is off
+   * Environments that are kept ready, 1 or more. The mapping then invokes the alias `live` of the version that was deployed last;
+   * who invokes the function itself, as a redrive does, still reaches the same code. Costs money while nothing runs.
+   * @default none: the mapping invokes the function
+   */
+  readonly provisionedConcurrency?: number
+  /**
+   * Any other option of the function: `vpc`, `layers`, `reservedConcurrentExecutions`, `role`, `tracing`. It wins over ours.
+   * @default none; tracing is off, and the function has a role of its own
    */
   readonly function?: FunctionOverrides
   /**
-   * Keyed stages only: any option of the stage's stream; `shardCount` makes it provisioned. Who keeps records longer than 7 days
-   * gives `streamHandler` the same `retention`.
+   * Keyed stages only: any option of the stage's stream, of which `shardCount` makes it provisioned, or a stream that you bring. The
+   * function is told how long the stream keeps records; of a stream that is imported that is not known here, and
+   * `streamHandler` takes it as `retention`.
    * @default on demand, 7 days of retention, encrypted with the key that AWS manages, and it stays when the stack is deleted
    */
-  readonly stream?: StageStreamProps
+  readonly stream?: StageStreamProps | IStream
   /**
-   * Stages that are keyed or feed a keyed one: any option of their table but its keys and TTL.
+   * Stages that are keyed or feed a keyed one: any option of their table but its keys and TTL, or a table that you bring. Its
+   * partition key must be `pk` and its sort key `sk`, both of type S, and its time to live in `ttl`.
    * @default on demand, recoverable to any point in time, encrypted with the key that AWS manages, and it stays when the stack
    * is deleted
    */
-  readonly table?: StageTableProps
+  readonly table?: StageTableProps | ITable
 }
 
 /** The settings of one stage, complete and within the limits of Lambda. */
-export type StageSettings = Required<Omit<StageProps, 'entry' | 'stream' | 'table'>>
+export type StageSettings = Required<Omit<StageProps, 'entry' | 'stream' | 'table' | 'provisionedConcurrency'>> &
+  Pick<StageProps, 'provisionedConcurrency'>
 
 /** Completes what the user said of a stage, or throws a {@link ConfigurationError} that names the stage and the limit. */
 export function settingsOf(planned: StagePlan, props: StageProps): StageSettings {
   const stage = planned.name
-  refuseTumblingWindow(stage, props)
+  refuseNotOffered(stage, props)
   refuseKeyedSettings(planned, props)
   refuseParallelization(planned, props.parallelizationFactor ?? 1)
   return {
@@ -92,15 +112,43 @@ export function settingsOf(planned: StagePlan, props: StageProps): StageSettings
     handler: props.handler ?? 'handler',
     bundling: props.bundling ?? {},
     function: props.function ?? {},
+    provisionedConcurrency: checkedConcurrency(stage, props),
     architecture: props.architecture ?? Architecture.ARM_64,
   }
 }
 
-/** Lambda's tumbling windows follow arrival time, hold their state per shard and lose it when the stream is resharded. */
-function refuseTumblingWindow(stage: string, props: StageProps): void {
-  if (!('tumblingWindow' in props)) return
+/** What the mappings of the CDK take, and what a stage cannot have. The types refuse it too; plain JavaScript and a cast do not. */
+const notOffered: Readonly<Record<string, string>> = {
+  tumblingWindow: "Lambda's windows follow arrival time and lose their state when the stream is resharded",
+  filters: 'what a mapping filters out is counted nowhere and moves no event time; filter in the topology',
+  retryAttempts: 'Lambda would drop what it gives up; a record that fails becomes a dead letter of the stage itself',
+  maxRecordAge: 'Lambda would drop what it gives up; a record that fails becomes a dead letter of the stage itself',
+  onFailure: 'a mapping that never gives up sends nothing there; say `deadLetters` to the application',
+  bisectBatchOnError: 'a record that kills the function is found by bisecting, which is always on',
+  reportBatchItemFailures: 'the function always answers by record',
+  startingPosition: 'it belongs to the source: new KinesisSource(stream, { startingPosition })',
+  provisionedPollerConfig: 'Lambda ignores it for Kinesis',
+  runtime: 'functions run on Node 24, which is what Millrace is tested on',
+}
+
+function refuseNotOffered(stage: string, props: StageProps): void {
+  for (const [setting, why] of Object.entries(notOffered)) {
+    if (!(setting in props)) continue
+    throw new ConfigurationError(
+      `stage "${stage}" has the setting ${setting}, which is not offered: ${why}; leave it out.`,
+    )
+  }
+}
+
+function checkedConcurrency(stage: string, props: StageProps): number | undefined {
+  const { provisionedConcurrency } = props
+  if (provisionedConcurrency === undefined) return undefined
+  const reserved = props.function?.reservedConcurrentExecutions ?? Number.MAX_SAFE_INTEGER
+  const most = Token.isUnresolved(reserved) ? Number.MAX_SAFE_INTEGER : reserved
+  if (Token.isUnresolved(provisionedConcurrency) || provisionedConcurrency <= most)
+    return within(stage, 'provisionedConcurrency', provisionedConcurrency, 1, Number.MAX_SAFE_INTEGER)
   throw new ConfigurationError(
-    `stage "${stage}" has a tumblingWindow, which is not offered: Lambda's windows follow arrival time and lose their state when the stream is resharded; leave it out.`,
+    `stage "${stage}" has provisionedConcurrency ${provisionedConcurrency} and reservedConcurrentExecutions ${most}: environments that are kept ready count against those that are reserved; reserve as many, or keep fewer ready.`,
   )
 }
 

@@ -1,8 +1,8 @@
 /** The resources of one stage: a function, its logs and the mapping that feeds it, and of its own what it reads and keeps. */
-import { Stack } from 'aws-cdk-lib'
-import type { TableV2 } from 'aws-cdk-lib/aws-dynamodb'
-import type { Stream } from 'aws-cdk-lib/aws-kinesis'
-import { type EventSourceMapping, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda'
+import { Lazy, Stack } from 'aws-cdk-lib'
+import type { ITable } from 'aws-cdk-lib/aws-dynamodb'
+import type { IStream } from 'aws-cdk-lib/aws-kinesis'
+import { Alias, type EventSourceMapping, type IFunction, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda'
 import { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { LogGroup } from 'aws-cdk-lib/aws-logs'
 import { Construct } from 'constructs'
@@ -13,9 +13,12 @@ import type { SinkDeclaration } from '../topology/graph.ts'
 import type { SinkConnection, SourceConnection } from './bind.ts'
 import { bundlingFor, checkHandlerExport, locateCode } from './bundle.ts'
 import { type DeadLetterTarget, deadLetterBinding, grantDeadLetters } from './dead-letters.ts'
-import { grantProgress, grantState, stageStream, stageTable } from './keyed-resources.ts'
+import { acknowledgeTracing, roleFor } from './function-role.ts'
+import { grantProgress, grantState, refuseStreamOf, retentionMsOf, stageStream, stageTable } from './keyed-resources.ts'
 import { grantFeeding, KinesisSource } from './kinesis.ts'
-import { type StageProps, settingsOf } from './stage-settings.ts'
+import { functionFindings, mappingFindings } from './mapping-rules.ts'
+import { refuseAtSynth } from './rendered.ts'
+import { type StageProps, type StageSettings, settingsOf } from './stage-settings.ts'
 
 /** Everything that one stage is made of. */
 export interface StageParts {
@@ -37,26 +40,40 @@ export class StageResources extends Construct {
   /** The stage's name: that of its source, or of its `keyBy`. */
   readonly name: string
   readonly function: NodejsFunction
-  /** The event source mapping that invokes the function. */
+  /** What the mapping invokes where environments are kept ready: the alias `live`, of the version that was deployed last. */
+  readonly alias: Alias | undefined
+  /** The event source mapping that invokes the function, or its alias. */
   readonly mapping: EventSourceMapping
   readonly logGroup: LogGroup
-  readonly #stream: Stream | undefined
-  readonly #table: TableV2 | undefined
+  readonly #stream: IStream | undefined
+  readonly #table: ITable | undefined
 
   constructor(scope: Construct, parts: StageParts) {
-    const { stage, sinks, deadLetters, props } = parts
+    const { stage, props } = parts
     super(scope, stage.name)
     this.name = stage.name
     const settings = settingsOf(stage, props)
     if (stage.kind === 'keyed') this.#stream = stageStream(this, stage.name, props.stream)
-    if (stage.kind !== 'stateless') this.#table = stageTable(this, props.table)
+    if (stage.kind !== 'stateless') this.#table = stageTable(this, stage.name, props.table)
     const source = this.#stream === undefined ? parts.source : new KinesisSource(this.#stream)
     invariant(source, `source "${stage.name}" was not checked to be bound`)
+    if (stage.kind === 'feeding' && source.stream)
+      refuseStreamOf(this, `the stream of the source "${stage.name}", which feeds a keyed stage,`, source.stream)
+    this.logGroup = new LogGroup(this, 'Logs', { retention: settings.logRetention })
+    this.function = this.#functionOf(parts, settings, source)
+    this.#grant(parts)
+    this.alias = this.#aliasOf(settings)
+    this.mapping = mappingOf(this, source, this.alias ?? this.function, settings)
+    refuseAtSynth(this, this.function, (properties) => functionFindings(stage.name, properties))
+    refuseAtSynth(this, this.mapping, (properties) => mappingFindings(stage, properties))
+  }
+
+  #functionOf(parts: StageParts, settings: StageSettings, source: SourceConnection): NodejsFunction {
+    const { stage, props } = parts
     const bindings = this.#bindings(parts, source)
     const code = locateCode(props.entry ?? parts.entry)
     checkHandlerExport(`stage "${stage.name}"`, code.entry, settings.handler)
-    this.logGroup = new LogGroup(this, 'Logs', { retention: settings.logRetention })
-    this.function = new NodejsFunction(this, 'Function', {
+    const made = new NodejsFunction(this, 'Function', {
       description: `Stage "${stage.name}" of the topology "${parts.topology}"`,
       architecture: settings.architecture,
       memorySize: settings.memorySize,
@@ -64,6 +81,7 @@ export class StageResources extends Construct {
       tracing: Tracing.DISABLED,
       ...settings.function,
       ...code,
+      role: roleFor(this, settings.function),
       runtime: Runtime.NODEJS_24_X,
       handler: settings.handler,
       bundling: bundlingFor(bindings, settings.bundling),
@@ -74,25 +92,30 @@ export class StageResources extends Construct {
         [bindingsVariable]: Stack.of(this).toJsonString(bindings),
       },
     })
+    this.logGroup.grantWrite(made)
+    acknowledgeTracing(made, settings.function)
+    return made
+  }
+
+  #grant({ stage, sinks, deadLetters, feeds }: StageParts): void {
     for (const sink of sinks.values()) sink.connect(this.function)
     grantDeadLetters(deadLetters, this.function)
-    for (const { stream } of parts.feeds) grantFeeding(stream, this.function)
+    for (const { stream } of feeds) grantFeeding(stream, this.function)
     if (this.#table) (stage.kind === 'keyed' ? grantState : grantProgress)(this.#table, this.function)
-    // Without end and without a destination: the stage makes dead letters of its own, so the mapping must drop nothing.
-    const { batchSize, maxBatchingWindow, parallelizationFactor, enabled } = settings
-    this.mapping = source.connect(this, this.function, {
-      batchSize,
-      maxBatchingWindow,
-      parallelizationFactor,
-      enabled,
-      retryAttempts: -1,
-      bisectBatchOnError: true,
-      reportBatchItemFailures: true,
+  }
+
+  /** Lambda keeps environments ready for a version or an alias of a function, never for what was deployed last. */
+  #aliasOf({ provisionedConcurrency }: StageSettings): Alias | undefined {
+    if (provisionedConcurrency === undefined) return undefined
+    return new Alias(this, 'Live', {
+      aliasName: 'live',
+      version: this.function.currentVersion,
+      provisionedConcurrentExecutions: provisionedConcurrency,
     })
   }
 
   /** The stream of a keyed stage. Throws a {@link ConfigurationError} where the stage is not keyed. */
-  get stream(): Stream {
+  get stream(): IStream {
     if (this.#stream) return this.#stream
     throw new ConfigurationError(
       `stage "${this.name}" has no stream of its own, as it is not keyed: ask a stage that is named after a keyBy.`,
@@ -103,7 +126,7 @@ export class StageResources extends Construct {
    * The table that the stage keeps its state and its progress in, or, where it only feeds keyed stages, its progress. Throws a
    * {@link ConfigurationError} where it does neither and so keeps nothing.
    */
-  get table(): TableV2 {
+  get table(): ITable {
     if (this.#table) return this.#table
     throw new ConfigurationError(
       `stage "${this.name}" has no table, as it keeps nothing: ask a stage that is named after a keyBy, or one that feeds it.`,
@@ -112,6 +135,7 @@ export class StageResources extends Construct {
 
   #bindings({ topology, stage, sinks, deadLetters, feeds }: StageParts, source: SourceConnection): StageBindings {
     const table = this.#table
+    const stream = this.#stream
     const streamArnOf = (name: string): string => {
       const fed = feeds.find((candidate) => candidate.name === name)
       invariant(fed, `stage "${name}" was not made before "${stage.name}", which feeds it`)
@@ -130,6 +154,26 @@ export class StageResources extends Construct {
       deadLetters: deadLetterBinding(deadLetters),
       ...(table === undefined ? {} : { state: { tableName: table.tableName } }),
       ...(fed.length === 0 ? {} : { feeds: fed }),
+      // Asked at synth, since the stream may still be overridden.
+      ...(stream === undefined ? {} : { retentionMs: Lazy.any({ produce: () => retentionMsOf(stream) }) as never }),
     }
   }
+}
+
+/** Without end and without a destination: the stage makes dead letters of its own, so the mapping must drop nothing. */
+function mappingOf(
+  scope: Construct,
+  source: SourceConnection,
+  target: IFunction,
+  { batchSize, maxBatchingWindow, parallelizationFactor, enabled }: StageSettings,
+): EventSourceMapping {
+  return source.connect(scope, target, {
+    batchSize,
+    maxBatchingWindow,
+    parallelizationFactor,
+    enabled,
+    retryAttempts: -1,
+    bisectBatchOnError: true,
+    reportBatchItemFailures: true,
+  })
 }

@@ -3,6 +3,7 @@
  * keyed or feeds one, and one place for dead letters.
  */
 import { Annotations } from 'aws-cdk-lib'
+import type { Dashboard } from 'aws-cdk-lib/aws-cloudwatch'
 import { Construct } from 'constructs'
 import { ConfigurationError, invariant } from '../core/errors.ts'
 import { type BoundName, checkBindings } from '../plan/bindings.ts'
@@ -11,16 +12,25 @@ import type { SinkDeclaration } from '../topology/graph.ts'
 import type { Topology } from '../topology/topology.ts'
 import { Announcer, type AnnouncerProps } from './announcer.ts'
 import type { Bound, SinkConnection, SourceConnection } from './bind.ts'
+import { refuseSharedResources } from './brought.ts'
 import { DeadLetters, type DeadLetterTarget, refuseDeadLettersAsSource } from './dead-letters.ts'
+import { checkLock } from './lock.ts'
 import { StageResources } from './stage.ts'
 import type { StageProps } from './stage-settings.ts'
+import type { Alarms } from './watch/alarms.ts'
+import { Watch, type WatchProps } from './watch/watch.ts'
 
-export interface StreamApplicationProps {
+export interface StreamApplicationProps extends WatchProps {
   readonly topology: Topology
   /** The file that exports the handler, relative to the folder in which the CDK app runs. */
   readonly entry: string
   /** One {@link bind} for each source and each sink of the topology. */
   readonly bind: readonly Bound[]
+  /**
+   * The file that says what topologies keep, relative to the folder in which the CDK app runs: `millrace lock` writes it, synth
+   * refuses what would lose or misread what it says, and warns where it is missing. @default 'millrace.lock.json'
+   */
+  readonly lock?: string
   /** Where records go that cannot be processed. @default DeadLetters.queue() */
   readonly deadLetters?: DeadLetters
   /** What to tune of the announcer, which an application with keyed stages has. @default those of {@link AnnouncerProps} */
@@ -37,7 +47,8 @@ export interface StreamApplicationProps {
  * Construct ids follow the names of the topology, so that adding a stage replaces nothing. Throws a
  * {@link ConfigurationError} for a topology that cannot run, a name that is unbound, unknown or bound twice, records that
  * would go in a circle, a resource in another region, a setting beyond the limits of Lambda, a missing handler file, one that
- * exports no handler and a missing esbuild.
+ * exports no handler, a missing esbuild, and a change that would lose or misread what the lock file says is kept.
+ * What is overridden later is looked at when the app synthesises, which refuses what would lose records or their order.
  *
  * @example
  * const application = new StreamApplication(stack, 'Orders', {
@@ -56,16 +67,26 @@ export class StreamApplication extends Construct {
   readonly stages: readonly StageResources[]
   /** What tells keyed stages of their upstreams, each minute; undefined where no stage is keyed. */
   readonly announcer: Announcer | undefined
+  /** Its alarms, such as `application.alarms?.of('orders', 'dead-letters')`; undefined where there are to be none. */
+  readonly alarms: Alarms | undefined
+  /** Undefined where there is to be none. */
+  readonly dashboard: Dashboard | undefined
 
   constructor(scope: Construct, id: string, props: StreamApplicationProps) {
     super(scope, id)
     this.plan = plan(props.topology)
+    checkLock(this, this.plan, props.lock)
     for (const hint of this.plan.hints) Annotations.of(this).addInfoV2('millrace:hint', hint)
     const connections = new Connections(props.bind)
     checkBindings(this.plan, connections.boundSources, connections.boundSinks)
     for (const name of Object.keys(props.stages ?? {})) stageNamed(this.plan, name)
     this.deadLetters = (props.deadLetters ?? DeadLetters.queue())(this)
     refuseDeadLettersAsSource(this.deadLetters, connections.boundSources)
+    refuseSharedResources(props.stages ?? {}, {
+      sources: connections.boundSources,
+      sinks: connections.boundSinks,
+      deadLetters: this.deadLetters,
+    })
     const made = new Map<string, StageResources>()
     const keyed = this.plan.stages.filter(({ kind }) => kind === 'keyed')
     const others = this.plan.stages.filter(({ kind }) => kind !== 'keyed')
@@ -85,6 +106,17 @@ export class StreamApplication extends Construct {
     }
     this.stages = this.plan.stages.map((stage) => madeOf(made, stage.name))
     this.announcer = this.#announcerOf(props, connections)
+    const { alarms, dashboard } = new Watch(this, {
+      plan: this.plan,
+      stages: this.plan.stages.map((stage) => ({
+        resources: this.stage(stage.name),
+        source: connections.source(stage),
+      })),
+      announcer: this.announcer && { function: this.announcer.function, every: props.announcer?.every },
+      props,
+    })
+    this.alarms = alarms
+    this.dashboard = dashboard
   }
 
   #announcerOf(props: StreamApplicationProps, connections: Connections): Announcer | undefined {
@@ -126,7 +158,8 @@ class Connections {
     for (const { name, connection } of bound) {
       if (connection.type === 'source') {
         this.#sources.set(name, connection)
-        sources.push({ name, resource: connection.resource })
+        const { resource, feedsNoKeyedStage } = connection
+        sources.push({ name, resource, ...(feedsNoKeyedStage === undefined ? {} : { feedsNoKeyedStage }) })
       } else {
         this.#sinks.set(name, connection)
         sinks.push({ name, resource: connection.resource ?? `the sink "${name}"` })

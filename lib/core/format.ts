@@ -14,6 +14,8 @@ export interface Format<T> {
   decode(bytes: Buffer): T
   /** The same for bytes in base64, as Lambda delivers them, where a format can spare the copy. @default decode() */
   decodeBase64?(base64: string): T
+  /** A value as the source would deliver it, for tests that send values. @default JSON */
+  encode?(value: T): Buffer
 }
 
 export interface JsonOptions {

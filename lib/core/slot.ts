@@ -4,6 +4,7 @@
  * 1. The slot of a key is the top bits of the MD5 of its UTF-8 bytes, the hash that Kinesis itself places records by.
  * 2. Whatever is written for a slot carries the slot's first hash, so a slot is whole in one shard through every reshard:
  *    in the shard whose hash range holds that one hash.
+ * 3. On Kafka a slot is in the partition whose number is the slot modulo the number of partitions, which is fixed.
  *
  * @see https://docs.aws.amazon.com/kinesis/latest/APIReference/API_PutRecord.html (ExplicitHashKey)
  */
@@ -65,6 +66,34 @@ export function slotsIn(startHash: string, endHash: string, slots: number = defa
   const first = Number((BigInt(startHash) + size - 1n) / size)
   const last = Number(BigInt(endHash) / size)
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i)
+}
+
+/** Which slots a partition holds: those of a hash range, or of a Kafka topic those that have its number for remainder. */
+export type SlotPlace =
+  | {
+      /** The first hash of its range, in decimal digits. */
+      readonly startHash: string
+      /** The last hash of its range, in decimal digits. */
+      readonly endHash: string
+    }
+  | {
+      /** The number of the Kafka partition, from 0. */
+      readonly remainder: number
+      /** How many partitions its topic has. */
+      readonly partitions: number
+    }
+
+/**
+ * The slots that a partition holds, ascending.
+ *
+ * @example
+ * slotsHeld({ remainder: 1, partitions: 4 }, 16) // [1, 5, 9, 13]
+ */
+export function slotsHeld(place: SlotPlace, slots: number = defaultSlots): readonly number[] {
+  if ('startHash' in place) return slotsIn(place.startHash, place.endHash, slots)
+  const { remainder, partitions } = place
+  const held = Math.max(0, Math.ceil((slots - remainder) / partitions))
+  return Array.from({ length: held }, (_, i) => remainder + i * partitions)
 }
 
 /** How many keys a {@link SlotMemo} remembers before it begins anew. */

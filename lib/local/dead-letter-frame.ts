@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. It has the identity of the dead letter, which its key takes once, however often it is sent.
- * 2. Key, value, side, event time, own mark and origin are those that the record had when it failed.
+ * 2. Key, value and its schema version, side, event time, own mark and origin are those that the record had when it failed.
  * 3. It goes to the slot of its key, as the stage has its slots now.
  */
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
@@ -13,6 +13,7 @@ import type { KeyedCoordinates } from '../runtime/dead-letter.ts'
 import type { EncodedFrame } from '../runtime/frames/frame.ts'
 import { encodeRedriveFrame } from '../runtime/frames/frame-format.ts'
 import { ownPosition } from '../runtime/frames/position.ts'
+import { endOfTimeMs } from '../runtime/skew.ts'
 import { bytesKept, type RecordReading } from './dead-letter-record.ts'
 
 /** A dead letter of a record that failed in a keyed stage. */
@@ -63,11 +64,11 @@ const text = (base64: string | null): string => Buffer.from(base64 ?? '', 'base6
 
 function frameOf(entry: KeyedEntry, slots: number, key: string, value: Buffer): EncodedFrame {
   const { id, source, partition, position, subPosition, arrivalTimeMs } = entry
-  const { side, eventTimeMs, ownMarkMs } = entry.keyed
+  const { side, eventTimeMs, isSkewed, schemaVersion = 1 } = entry.keyed
+  const ownMarkMs = isSkewed ? endOfTimeMs : (entry.keyed.ownMarkMs ?? Number.NEGATIVE_INFINITY)
   const record = {
-    ...{ position: ownPosition(0, 0), side, key, value, eventTimeMs, redrive: id },
-    ownMarkMs: ownMarkMs ?? Number.NEGATIVE_INFINITY,
+    ...{ position: ownPosition(0, 0), side, key, value, eventTimeMs, ownMarkMs, redrive: id },
     origin: { source, partition, position, subPosition, arrivalTimeMs },
   }
-  return encodeRedriveFrame({ kind: 'redrive', slot: slotOf(key, slots), schemaVersion: 1, records: [record] })
+  return encodeRedriveFrame({ kind: 'redrive', slot: slotOf(key, slots), schemaVersion, records: [record] })
 }

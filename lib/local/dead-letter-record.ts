@@ -15,12 +15,13 @@ import { describeError } from '../core/errors.ts'
 import { buildKinesisEvent } from '../emulator/event-source-mapping/index.ts'
 import type { SourceBinding } from '../plan/stage-bindings.ts'
 import { type Redrive, redriveOf } from '../runtime/dead-letter.ts'
+import { queueEvent, queueOf, tableStreamEvent, tableStreamOf } from './redrive-events.ts'
 
 /** A record as its source held it. Bytes are base64. */
 export interface OriginalRecord {
-  readonly kind: 'kinesis' | 'kafka'
+  readonly kind: SourceBinding['kind']
   readonly source: string
-  /** Shard id or `<topic>-<partition>`. */
+  /** Shard id, `<topic>-<partition>`, or what `sqs-records.ts` and `dynamodb-stream-records.ts` say. */
   readonly partition: string
   /** Sequence number or offset. */
   readonly position: string
@@ -59,9 +60,16 @@ export async function originalRecord(
   const { source, partition, position, subPosition, arrivalTimeMs } = entry
   const bytes = await bytesOf(entry, reading)
   if ('reason' in bytes) return bytes
-  const kind = shardId.test(partition) ? 'kinesis' : 'kafka'
+  const kind = kindOf(partition)
   const whole = entry.reason.code === 'aggregate-corrupt' ? undefined : subPosition
   return { kind, source, partition, position, subPosition: whole, arrivalTimeMs, ...bytes, redrive: redriveOf(entry) }
+}
+
+/** Topics have no "/" in their names. */
+function kindOf(partition: string): SourceBinding['kind'] {
+  if (partition.startsWith('queue/')) return 'sqs'
+  if (partition.startsWith('table/')) return 'dynamodb-stream'
+  return shardId.test(partition) ? 'kinesis' : 'kafka'
 }
 
 /** Reasons that only an entry of the stream of a keyed stage can have. */
@@ -116,7 +124,8 @@ async function bytesAtSource(
   { readSource }: RecordReading,
 ): Promise<Bytes | { readonly reason: string }> {
   const gone = 'its bytes were too large for where dead letters go, and'
-  if (!shardId.test(entry.partition)) return { reason: `${gone} redrive does not read Kafka` }
+  if (!shardId.test(entry.partition))
+    return { reason: `${gone} redrive does not read ${nameOf[kindOf(entry.partition)]}` }
   try {
     const found = await readSource(entry)
     if (found === undefined) return { reason: `${gone} the source no longer holds the record` }
@@ -135,11 +144,25 @@ export function misfit(record: OriginalRecord, binding: SourceBinding | undefine
   if (binding === undefined) return `the function takes no source "${record.source}"`
   if (binding.kind !== record.kind)
     return `it came from ${nameOf[record.kind]}, and "${binding.name}" is bound to ${nameOf[binding.kind]} now`
-  if (binding.kind === 'kinesis' || topicOf(record) === binding.topic) return undefined
-  return `it came from topic "${topicOf(record)}", and "${binding.name}" is bound to topic "${binding.topic}" now`
+  const [was, is] = placesOf(record, binding)
+  return was === is ? undefined : `it came from ${was}, and "${binding.name}" is bound to ${is} now`
 }
 
-const nameOf = { kinesis: 'Kinesis', kafka: 'Kafka' } as const
+const nameOf = { kinesis: 'Kinesis', kafka: 'Kafka', 'dynamodb-stream': 'a DynamoDB stream', sqs: 'SQS' } as const
+
+/** Where the record came from, and where its source reads now; of Kinesis streams the record does not say. */
+function placesOf(record: OriginalRecord, binding: SourceBinding): readonly [was: string, is: string] {
+  switch (binding.kind) {
+    case 'kinesis':
+      return ['', '']
+    case 'kafka':
+      return [`topic "${topicOf(record)}"`, `topic "${binding.topic}"`]
+    case 'sqs':
+      return [`queue "${queueOf(record)}"`, `queue "${binding.queueArn.split(':').at(-1)}"`]
+    case 'dynamodb-stream':
+      return [`the stream "${tableStreamOf(record)}"`, `the stream "${binding.streamArn.split('/stream/').at(-1)}"`]
+  }
+}
 
 /** Topics may contain "-". */
 const topicOf = ({ partition }: OriginalRecord): string => partition.slice(0, partition.lastIndexOf('-'))
@@ -151,9 +174,20 @@ const topicOf = ({ partition }: OriginalRecord): string => partition.slice(0, pa
  * const event = redriveEvent(record, { name: 'orders', kind: 'kinesis', streamArn })
  */
 export function redriveEvent(record: OriginalRecord, binding: SourceBinding): object & RedriveMark {
-  const event =
-    binding.kind === 'kinesis' ? kinesisEvent(record, binding.streamArn) : kafkaEvent(record, binding.clusterArn)
-  return { ...event, millrace: { redrive: record.redrive } }
+  return { ...sourceEvent(record, binding), millrace: { redrive: record.redrive } }
+}
+
+function sourceEvent(record: OriginalRecord, binding: SourceBinding): object {
+  switch (binding.kind) {
+    case 'kinesis':
+      return kinesisEvent(record, binding.streamArn)
+    case 'kafka':
+      return kafkaEvent(record, binding.clusterArn)
+    case 'sqs':
+      return queueEvent(record, binding.queueArn)
+    case 'dynamodb-stream':
+      return tableStreamEvent(record, binding.streamArn)
+  }
 }
 
 function kinesisEvent(record: OriginalRecord, streamArn: string) {

@@ -34,6 +34,12 @@ export async function takeLock(path: string): Promise<() => Promise<void>> {
   }
 }
 
+/** The living process, another than this one, that holds the lock file; undefined where none does. */
+export async function lockHolder(path: string): Promise<number | undefined> {
+  const holder = await readFile(path, 'utf8').catch(() => '')
+  return isOtherLivingProcess(holder) ? Number(holder.split(' ')[0]) : undefined
+}
+
 function isOtherLivingProcess(holder: string): boolean {
   const pid = Number(holder.split(' ')[0])
   if (!Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return false

@@ -26,6 +26,7 @@ import { bindingsOf, deadLetterOutput, ensureResources } from './local-resources
 import { type LocalStage, type LocalStageSettings, type LocalStageStatus, startLocalStage } from './local-stage.ts'
 import { type LocalStream, localKinesisClient } from './local-streams.ts'
 import type { LocalTable, SinkTables } from './local-tables.ts'
+import { MappingSwitches } from './mapping-switches.ts'
 import { ProcessedStages } from './processed-stages.ts'
 import { type StreamTail, startStreamTail } from './stream-tail.ts'
 
@@ -78,7 +79,7 @@ export interface LocalApplication {
   readonly logFile: string
   /** The stream of a source, of a keyed stage, or of a sink that is no table, by its name. */
   streamOf(name: string): LocalStream
-  /** Begins to invoke the function. Outputs are read from the start on. */
+  /** Begins to invoke the functions, but for stages that are paused (`millrace pause`). Outputs are read from the start on. */
   run(): Promise<void>
   status(): LocalStatus
   /** True once all that was in the source streams at `sinceMs` is processed by every stage that it reaches, and checkpointed. */
@@ -169,6 +170,13 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
   const { input = 'live' } = options
   const announcer = new LocalAnnouncer({ planned, resources, kinesis: client, endpoints, input, onFailure })
   closing.defer(() => announcer.stop())
+  const switches = new MappingSwitches({
+    directory,
+    stages: [...stages].map(([name, { bindings, run, disable }]) => ({ name, bindings, enable: run, disable })),
+    clock: systemClock,
+    onProblem: (reason) => log.write(`mappings ${reason}`),
+  })
+  closing.defer(() => switches.stop())
   const hasProcessed = (stage: string) => (sinceMs: number) => named(stages, 'stage', stage).hasProcessed(sinceMs)
   const processed = new ProcessedStages(planned.stages, hasProcessed, systemClock)
   return {
@@ -179,7 +187,7 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
     logFile,
     streamOf: (name) => named(streams, 'stream', name),
     run: async () => {
-      await Promise.all(all.map((stage) => stage.run()))
+      await switches.start()
       announcer.start()
     },
     status: () => ({ stages: all.map((stage) => stage.status()), outputs: outputs.status() }),
@@ -192,6 +200,7 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
     hasEnded: () => announcer.isSettled,
     workersOf: (stage) => named(stages, 'stage', stage),
     halt: async () => {
+      await switches.stop()
       await announcer.stop()
       await Promise.all(all.map((stage) => stage.stop()))
     },

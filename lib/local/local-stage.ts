@@ -100,7 +100,12 @@ export interface LocalStageStatus {
 }
 
 export interface LocalStage {
+  /** What its function is told. */
+  readonly bindings: StageBindings
+  /** Begins to invoke, or goes on where `disable` held: at the checkpoints as they are then. */
   run(): Promise<void>
+  /** Finishes what is in flight and saves; the workers stay. */
+  disable(): Promise<void>
   status(): LocalStageStatus
   hasProcessed(sinceMs: number): boolean
   /** Ends a worker by SIGKILL and resolves when it is gone. Throws a ConfigurationError for an unknown id. */
@@ -140,7 +145,11 @@ export async function startLocalStage(options: LocalStageOptions): Promise<Local
   })
   let stopped: Promise<void> | undefined
   return {
-    run: () => mapping.start(),
+    bindings,
+    run: async () => {
+      if (stopped === undefined) await mapping.start()
+    },
+    disable: () => mapping.stop(),
     status() {
       const status = mapping.status()
       const done = status.shards.map(

@@ -35,9 +35,16 @@ export function metricsIn(line: string, namespace = 'Millrace'): MetricValues | 
   for (const { Namespace, Metrics = [] } of directives) {
     if (Namespace !== namespace) continue
     for (const { Name } of Metrics) {
-      const measured = [content[String(Name)]].flat().filter((value) => typeof value === 'number')
-      values.set(String(Name), measured)
+      values.set(String(Name), measuredIn(content[String(Name)]))
     }
   }
   return values.size > 0 ? values : undefined
+}
+
+/** What a line says of one metric: a value, several, or values with how often each was measured. */
+function measuredIn(said: unknown): readonly number[] {
+  const { Values, Counts } = Object(said) as { readonly Values?: unknown; readonly Counts?: unknown }
+  if (!Array.isArray(Values) || !Array.isArray(Counts))
+    return [said].flat().filter((value) => typeof value === 'number')
+  return Values.flatMap((value, i) => Array<number>(Counts[i] ?? 0).fill(value))
 }

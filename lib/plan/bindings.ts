@@ -6,11 +6,13 @@ import type { Plan } from './plan.ts'
 export interface BoundName {
   readonly name: string
   readonly resource: string
+  /** Of a source: why it cannot feed a keyed stage, and what to bind instead. @default it can */
+  readonly feedsNoKeyedStage?: string
 }
 
 /**
- * Throws a {@link ConfigurationError} where a name is unbound, bound twice or unknown, and where records would go in a
- * circle: Lambda does not detect loops through Kinesis, DynamoDB Streams or MSK.
+ * Throws a {@link ConfigurationError} where a name is unbound, bound twice or unknown, where a source feeds a keyed stage whose
+ * records name no partitions, and where records would go in a circle: Lambda does not detect loops through Kinesis, DynamoDB Streams or MSK.
  */
 export function checkBindings(plan: Plan, sources: readonly BoundName[], sinks: readonly BoundName[]): void {
   checkNames(
@@ -26,6 +28,7 @@ export function checkBindings(plan: Plan, sources: readonly BoundName[], sinks: 
     plan.topology,
   )
   refuseSharedSource(sources, plan.topology)
+  refuseKeyedBehind(plan, sources)
   refuseCycles(plan, sources, sinks)
 }
 
@@ -61,6 +64,17 @@ function refuseSharedSource(sources: readonly BoundName[], topology: string): vo
     if (!other) continue
     throw new ConfigurationError(
       `sources "${other.name}" and "${source.name}" of topology "${topology}" are bound to one resource (${source.resource}): declare one source and branch it.`,
+    )
+  }
+}
+
+/** A keyed stage counts the records of each partition of its source, so that it steps each once. */
+function refuseKeyedBehind({ stages }: Plan, sources: readonly BoundName[]): void {
+  for (const { name, feedsNoKeyedStage } of sources) {
+    const [fed] = stages.find((stage) => stage.name === name)?.feeds ?? []
+    if (feedsNoKeyedStage === undefined || fed === undefined) continue
+    throw new ConfigurationError(
+      `source "${name}" feeds the keyed stage "${fed.stage}", and cannot: ${feedsNoKeyedStage}.`,
     )
   }
 }

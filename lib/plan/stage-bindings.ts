@@ -19,6 +19,8 @@ export interface StageBindings {
   readonly state?: StateBinding
   /** The keyed stages that this one feeds. @default none */
   readonly feeds?: readonly FeedBinding[]
+  /** For how long the stream of a keyed stage keeps records, in ms. @default what `streamHandler` is told */
+  readonly retentionMs?: number
 }
 
 /** What the function of an application's announcer is told, in the same variable. */
@@ -33,9 +35,9 @@ export interface AnnouncerBindings {
 export type AnnouncedStage = {
   readonly stage: string
   readonly state: StateBinding
-  /** When the reading of a source begins, in ms since 1970 UTC. @default the oldest record of each shard */
+  /** When the reading of a source begins, in ms since 1970 UTC. @default the oldest record of each partition */
   readonly startingAtMs?: number
-} & StreamPlace
+} & (StreamPlace | TopicPlace)
 
 /**
  * The event with which the rule of an application invokes its announcer, each minute. In tests of a handler it closes the
@@ -62,9 +64,9 @@ export type FeedBinding = {
   readonly stage: string
   /** Its number of slots: what the stream is written by. */
   readonly slots: number
-} & StreamPlace
+} & (StreamPlace | (TopicPlace & { readonly partitions: number }))
 
-/** `eventSource` is what events of the source name: a stream's ARN; for Kafka, the cluster's ARN where it has one, and the topic. */
+/** What events of the source name: the ARN of a stream or a queue; for Kafka, the cluster's ARN where it has one, and the topic. */
 export type SourceBinding =
   | {
       readonly name: string
@@ -73,13 +75,70 @@ export type SourceBinding =
       /** When its reading begins, in ms since 1970 UTC. @default the oldest record of each shard */
       readonly startingAtMs?: number
     }
-  | { readonly name: string; readonly kind: 'kafka'; readonly clusterArn?: string; readonly topic: string }
+  | {
+      readonly name: string
+      readonly kind: 'kafka'
+      readonly topic: string
+      /** Of MSK, as events carry it. @default none: a cluster of the user's own */
+      readonly clusterArn?: string | undefined
+      /** Needed where the source feeds a keyed stage, or is the topic of one. */
+      readonly cluster?: KafkaCluster | undefined
+      /** When its reading begins, in ms since 1970 UTC. @default the oldest record of each partition */
+      readonly startingAtMs?: number | undefined
+      /** Whether the mapping has provisioned pollers: only these read which records are not done. @default 'provisioned' */
+      readonly mode?: 'on-demand' | 'provisioned'
+    }
+  /** A table's stream. It feeds no keyed stage. */
+  | { readonly name: string; readonly kind: 'dynamodb-stream'; readonly streamArn: string }
+  /** It feeds no keyed stage. */
+  | { readonly name: string; readonly kind: 'sqs'; readonly queueArn: string }
+
+/** The ARN that the events and the mapping of a source name; undefined for self-managed Kafka. */
+export function eventSourceArnOf(source: SourceBinding): string | undefined {
+  switch (source.kind) {
+    case 'kafka':
+      return source.clusterArn
+    case 'sqs':
+      return source.queueArn
+    default:
+      return source.streamArn
+  }
+}
 
 /**
  * Which stream to write to. The ARN names account and region too, so that a stream elsewhere is never taken for one of the
  * same name here; a local run, which has one of each, may say the name alone.
  */
 export type StreamPlace = { readonly streamArn: string } | { readonly streamName: string }
+
+/** How a client reaches a Kafka cluster. Secrets are named, never contained. */
+export interface KafkaCluster {
+  /** Where a client begins, as `host:port`. */
+  readonly brokers: readonly string[]
+  readonly auth:
+    | { readonly kind: 'none' }
+    /** MSK with IAM, by the role of the function. */
+    | { readonly kind: 'iam'; readonly region: string }
+    | {
+        readonly kind: 'scram'
+        /** A secret of Secrets Manager that holds `{"username":...,"password":...}`, as MSK and Lambda keep it. */
+        readonly secretArn: string
+        /** @default 'SCRAM-SHA-512' */
+        readonly mechanism?: 'SCRAM-SHA-512' | 'SCRAM-SHA-256'
+      }
+  /** With `caPem` the brokers' certificates are signed by that authority, in PEM; with true by one that Node knows. */
+  readonly tls: boolean | { readonly caPem: string }
+}
+
+/** Which topic to write to. */
+export interface TopicPlace {
+  readonly topic: string
+  readonly cluster: KafkaCluster
+  /** How many partitions the topic of a keyed stage was made with: it keeps them for ever. */
+  readonly partitions?: number
+  /** The id that it was made with. @default any topic of the name */
+  readonly topicId?: string
+}
 
 /** The type of a key attribute of a table: text, number or bytes. */
 export type KeyType = 'S' | 'N' | 'B'
@@ -104,6 +163,38 @@ export type SinkBinding =
       readonly sortKey?: string
       readonly sortKeyType?: KeyType
     }
+  | {
+      readonly name: string
+      readonly kind: 'sqs'
+      readonly queueUrl: string
+      /** Said, as the URL may be a token at synth: a FIFO queue takes a group and an id with each message. */
+      readonly fifo: boolean
+      /** As of Kinesis; a FIFO queue has 'per-key'. @default 'per-key' */
+      readonly ordering?: 'per-key' | 'none'
+      /** @default 1,048,576, the limit of SQS itself */
+      readonly maxMessageBytes?: number
+    }
+  | {
+      readonly name: string
+      readonly kind: 'eventbridge'
+      /** The bus' name, or its ARN, which names account and region too. */
+      readonly eventBusName: string
+      /** The `source` and the `detail-type` of every event. */
+      readonly source: string
+      readonly detailType: string
+      /** As of Kinesis. @default 'per-key' */
+      readonly ordering?: 'per-key' | 'none'
+    }
+  | {
+      readonly name: string
+      readonly kind: 'firehose'
+      readonly deliveryStreamName: string
+      /** What stands behind each record. */
+      readonly delimiter: string
+      /** As of Kinesis. @default 'per-key' */
+      readonly ordering?: 'per-key' | 'none'
+    }
+  | { readonly name: string; readonly kind: 'kafka'; readonly topic: string; readonly cluster: KafkaCluster }
   /** The user's own: the handler file provides it. */
   | { readonly name: string; readonly kind: 'custom' }
 
@@ -114,38 +205,54 @@ export type DeadLetterBinding = {
   | ({ readonly kind: 'kinesis' } & StreamPlace)
   | { readonly kind: 'sqs'; readonly queueUrl: string }
   | { readonly kind: 's3'; readonly bucket: string }
+  | { readonly kind: 'kafka'; readonly topic: string; readonly cluster: KafkaCluster }
 )
 
 /**
  * Every kind of adapter that a bundle may hold; the constructs leave out those that are not bound. Without `state-dynamodb` the
- * runners of stages that keep progress are left out too; `announcer-kinesis` brings its own streams and tables.
+ * runners of stages that keep progress are left out too; the announcer brings its own streams and tables, and what it needs for each
+ * service.
  */
 export const adapters = [
   'kinesis-sink',
   'dynamodb-sink',
+  'sqs-sink',
+  'eventbridge-sink',
+  'firehose-sink',
+  'kafka-sink',
   'dead-letters-kinesis',
   'dead-letters-sqs',
   'dead-letters-s3',
+  'dead-letters-kafka',
   'state-dynamodb',
   'frames-kinesis',
+  'frames-kafka',
   'lineage-kinesis',
+  'lineage-kafka',
   'announcer-kinesis',
+  'announcer-kafka',
 ] as const
 export type Adapter = (typeof adapters)[number]
 
+const serviceOf = (place: StreamPlace | TopicPlace): 'kinesis' | 'kafka' => ('topic' in place ? 'kafka' : 'kinesis')
+
 /** The adapters that a function with these bindings needs. */
 export function adaptersOf(bindings: StageBindings | AnnouncerBindings): ReadonlySet<Adapter> {
-  if ('announces' in bindings) return new Set(['announcer-kinesis'])
+  if ('announces' in bindings) {
+    // The function's own part is that of Kinesis; Kafka's comes beside it.
+    const onKafka = bindings.announces.some((stage) => serviceOf(stage) === 'kafka')
+    return new Set<Adapter>(onKafka ? ['announcer-kinesis', 'announcer-kafka'] : ['announcer-kinesis'])
+  }
   const needed = new Set<Adapter>()
   for (const sink of bindings.sinks) if (sink.kind !== 'custom') needed.add(`${sink.kind}-sink`)
   needed.add(`dead-letters-${bindings.deadLetters.kind}`)
   if (bindings.deadLetters.offloadBucket) needed.add('dead-letters-s3')
-  if (bindings.feeds?.length) needed.add('frames-kinesis')
+  for (const feed of bindings.feeds ?? []) needed.add(`frames-${serviceOf(feed)}`)
   if (bindings.state) {
     needed.add('state-dynamodb')
-    if (bindings.sources.some(({ kind }) => kind === 'kinesis')) needed.add('lineage-kinesis')
-    // Marks are told to every open shard of what is fed.
-    if (bindings.feeds?.length) needed.add('lineage-kinesis')
+    for (const { kind } of bindings.sources) if (kind === 'kinesis' || kind === 'kafka') needed.add(`lineage-${kind}`)
+    // Marks are told to every open partition of what is fed.
+    for (const feed of bindings.feeds ?? []) needed.add(`lineage-${serviceOf(feed)}`)
   }
   return needed
 }

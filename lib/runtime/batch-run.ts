@@ -31,6 +31,9 @@ export interface BatchParts {
 /** How many dead letters of one batch get a log line of their own. */
 const deadLettersLogged = 10
 
+/** How many partitions that go back get a log line of their own: each message of a queue is one. */
+const failuresLogged = 10
+
 /** One batch on its way. */
 export class BatchRun {
   readonly #parts: BatchParts
@@ -300,7 +303,11 @@ export class BatchRun {
     if (this.#deadLettersMade > deadLettersLogged) {
       logger.warn('more records of the batch became dead letters', { count: this.#deadLettersMade - deadLettersLogged })
     }
-    for (const failure of this.#failures.values()) {
+    const failures = [...this.#failures.values()]
+    if (failures.length > failuresLogged) {
+      logger.warn('more partitions go back to their source', { count: failures.length - failuresLogged })
+    }
+    for (const failure of failures.slice(0, failuresLogged)) {
       const { name, code } = describeError(failure.error)
       logger.warn('a partition goes back to its source from here', {
         partition: failure.partition,

@@ -35,7 +35,7 @@ export interface DeadLetter {
   readonly payload: string | null
   /** The original headers, values in base64. */
   readonly headers: readonly { readonly name: string; readonly value: string }[]
-  /** Set for a record that failed in a keyed stage: what its frame said of it. `payload` is its value there, JSON. */
+  /** Set for a record that failed in a keyed stage: what its frame said of it. `payload` is its value there, JSON or tagged JSON. */
   readonly keyed?: KeyedCoordinates
   /**
    * Set by a stage that feeds keyed stages: the record's own mark, in ms since 1970 UTC; null where nothing came before it.
@@ -52,8 +52,12 @@ export interface KeyedCoordinates {
   /** The number in the stage's log. */
   readonly number: number
   readonly eventTimeMs: number
-  /** In ms since 1970 UTC; null where nothing came before the record. */
+  /** In ms since 1970 UTC; null where nothing came before the record, and where it is skewed. */
   readonly ownMarkMs: number | null
+  /** Set where the event time was beyond the skew limit of its source: the record is late for every window, redriven too. */
+  readonly isSkewed?: true
+  /** The schema version of the value, as its frame said it. @default 1 */
+  readonly schemaVersion?: number
 }
 
 /** What a redrive tells a stage of the record that it sends. It comes beside the log, so progress knows nothing of it. */

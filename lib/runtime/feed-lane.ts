@@ -1,8 +1,8 @@
 /** Outputs on their way to a keyed stage: records of frames, made inside the step that emits them. */
-import { describeError, TerminalError } from '../core/errors.ts'
-import { refuseLossy } from '../core/lossless.ts'
+import { TerminalError } from '../core/errors.ts'
 import type { RecordInfo } from '../core/record.ts'
 import type { SlotMemo } from '../core/slot.ts'
+import { encodeValue } from '../core/tagged-json.ts'
 import type { Feed } from '../plan/plan.ts'
 import { type Key, keyText } from '../state/key-encoding.ts'
 import type { Origin, OutgoingRecord } from './frames/frame.ts'
@@ -38,6 +38,7 @@ export class FeedLane {
   readonly sender: Sender
   readonly #feed: Feed
   readonly #slots: SlotMemo
+  readonly #to: string
   items: SlottedRecord[] = []
   /** How many items there were before the record at hand. */
   mark = 0
@@ -48,6 +49,7 @@ export class FeedLane {
     this.sender = sender
     this.#feed = feed
     this.#slots = slots
+    this.#to = `keyBy "${feed.keyBy.name}"`
   }
 
   /** Adds an output. Throws a {@link TerminalError} for a key or a value that cannot travel. */
@@ -60,7 +62,7 @@ export class FeedLane {
       key,
       ownMarkMs: record.ownMarkMs ?? place.ownMarkMs,
       eventTimeMs: record.eventTimeMs,
-      value: encoded(name, value),
+      value: encodeValue(value, this.#to),
       origin: place.origin,
       redrive: place.redrive === undefined ? undefined : `${place.redrive}/${place.outputs}`,
     }
@@ -104,21 +106,3 @@ function textOf(name: string, key: unknown): string {
 }
 
 const isTexts = (key: unknown): boolean => Array.isArray(key) && key.every((part) => typeof part === 'string')
-
-function encoded(name: string, value: unknown): string {
-  refuseLossy(value)
-  if (typeof value === 'number') return String(value)
-  try {
-    const text: string | undefined = JSON.stringify(value)
-    if (text !== undefined) return text
-  } catch (error) {
-    throw notJson(name, describeError(error).message)
-  }
-  throw notJson(name, 'its toJSON gives nothing')
-}
-
-const notJson = (name: string, why: string) =>
-  new TerminalError(
-    `a value on its way to keyBy "${name}" cannot be written as JSON (${why}): make it plain data before`,
-    { code: 'not-serialisable' },
-  )

@@ -7,11 +7,13 @@
  *    it. So nothing fails with it, and one stage that cannot be told keeps no other from being told.
  */
 
-import { slotsIn } from '../core/slot.ts'
+import { slotsHeld } from '../core/slot.ts'
 import type { Feed } from '../plan/plan.ts'
 import { encodeControl } from './frames/frame-format.ts'
+import { upstreamKey } from './frames/upstream-memory.ts'
 import { errorFields } from './outbox.ts'
 import type { Ports } from './ports.ts'
+import { upstreamName } from './progress/generation.ts'
 
 /** How long the list of a stream's partitions is taken for true. */
 const listForMs = 60_000
@@ -22,6 +24,11 @@ export interface MarkTellerOptions {
   readonly ports: Ports
   /** The least time between two marks of a partition, in ms. */
   readonly everyMs: number
+}
+
+interface MarkedPartition {
+  readonly partition: string
+  readonly generation: number
 }
 
 interface Told {
@@ -39,13 +46,15 @@ export class MarkTeller {
     this.#options = options
   }
 
-  /** Tells the mark of a partition, if it is news. */
-  async tell(partition: string, markMs: number, signal: AbortSignal): Promise<void> {
+  /** Tells the mark of a partition in its generation, if it is news. */
+  async tell({ partition, generation }: MarkedPartition, markMs: number, signal: AbortSignal): Promise<void> {
     const { stage, feeds, ports, everyMs } = this.#options
     const nowMs = ports.clock.nowMs()
-    const told = this.#told.get(partition)
+    const upstream = { name: upstreamName(stage, generation), partition }
+    const key = upstreamKey(upstream)
+    const told = this.#told.get(key)
     if (markMs === Number.NEGATIVE_INFINITY || (told && (markMs <= told.markMs || nowMs < told.atMs + everyMs))) return
-    const news = [{ upstream: { name: stage, partition }, state: 'open', markMs, lastSent: new Map() }] as const
+    const news = [{ upstream, state: 'open', markMs, lastSent: new Map() }] as const
     let isTold = true
     for (const feed of feeds) {
       try {
@@ -58,16 +67,14 @@ export class MarkTeller {
         ports.logger.warn('a mark could not be told; the next frames carry it, or the announcer', fields)
       }
     }
-    if (isTold) this.#told.set(partition, { markMs, atMs: nowMs })
+    if (isTold) this.#told.set(key, { markMs, atMs: nowMs })
   }
 
   async #slotsOf(feed: Feed, nowMs: number, signal: AbortSignal): Promise<readonly number[]> {
     const known = this.#slots.get(feed.stage)
     if (known && nowMs < known.atMs + listForMs) return known.slots
     const listed = (await this.#options.ports.lineage?.(feed.stage)?.list(signal)) ?? []
-    const slots = listed.flatMap(({ isClosed, startHash, endHash }) =>
-      isClosed ? [] : slotsIn(startHash, endHash, feed.slots).slice(0, 1),
-    )
+    const slots = listed.flatMap((one) => (one.isClosed ? [] : slotsHeld(one, feed.slots).slice(0, 1)))
     this.#slots.set(feed.stage, { slots, atMs: nowMs })
     return slots
   }

@@ -208,6 +208,7 @@ const toldInFull: ReadonlySet<string> = new Set([
   'progress-unreadable',
   'sink-misconfigured',
   'slots-changed',
+  'state-changed',
   'state-table-unusable',
 ])
 

@@ -20,7 +20,8 @@ export interface Logger {
 /** Counters and gauges of one stage. Names are listed in docs/metrics.md. */
 export interface Metrics {
   count(name: MetricName, value: number): void
-  gauge(name: GaugeName, value: number, unit: 'milliseconds' | 'count' | 'bytes'): void
+  /** `times` says how often the value was measured; once unless said. */
+  gauge(name: GaugeName, value: number, unit: 'milliseconds' | 'count' | 'bytes', times?: number): void
 }
 
 /** What is counted per invocation. */
@@ -44,12 +45,24 @@ export type MetricName =
   | 'redrives-dropped'
   | 'frames-out'
   | 'impure-steps'
+  | 'read-units'
+  | 'write-units'
+  | 'throttles'
 
 /**
  * What is measured per invocation. `collapse` is the records of the log per key written, `largest-item` the size of the largest
- * item that was written, `open-windows` the most windows, or slices of windows that overlap, that one key holds.
+ * item that was written, `open-windows` the most windows, or slices of windows that overlap, that one key holds, `watermark-lag` how
+ * far the watermark is behind the clock, `event-lateness` how far records are behind the newest of their partition,
+ * `duration-left` what is left of the invocation's time when it has done its work.
  */
-export type GaugeName = 'table-staleness' | 'collapse' | 'largest-item' | 'open-windows'
+export type GaugeName =
+  | 'table-staleness'
+  | 'collapse'
+  | 'largest-item'
+  | 'open-windows'
+  | 'watermark-lag'
+  | 'event-lateness'
+  | 'duration-left'
 
 /** The clock of a runner, which must also ring: one timer guards each invocation's deadline. */
 export interface RunnerClock extends Clock {
@@ -76,6 +89,8 @@ export interface Ports {
   frames?(stage: string): FramePublisher | undefined
   /** The partitions of the stream that a keyed or feeding stage reads; undefined where none is bound. */
   lineage?(stage: string): PartitionLineage | undefined
+  /** For how long the stream of a keyed stage keeps records, in ms; undefined where that is not known here. */
+  retentionMs?(stage: string): number | undefined
   /**
    * Runs each step twice and refuses one that answers differently the second time, since a retry would do so too: on in
    * the test driver, in `memoryPorts` and in the simulator.
@@ -91,8 +106,8 @@ export interface Ports {
 
 /** Where an invocation's records came from, as the event says it. */
 export interface EventSource {
-  readonly kind: 'kinesis' | 'kafka'
-  /** The stream's or cluster's ARN; self-managed Kafka has none. */
+  readonly kind: 'kinesis' | 'kafka' | 'dynamodb-stream' | 'sqs'
+  /** The ARN of the stream, the cluster or the queue; self-managed Kafka has none. */
   readonly arn: string | undefined
   /** Kafka only. */
   readonly topic?: string
@@ -105,6 +120,12 @@ export interface HandlerPorts extends Ports {
    * where none of `declared` is.
    */
   sourceOf(eventSource: EventSource, declared: readonly string[]): string | undefined
+  /**
+   * Whether the event source mapping of a stage reads which records are not done. Where it does not, as that of Kafka without
+   * provisioned pollers, an invocation with any of them rejects, and its whole batch comes again.
+   * @default it does
+   */
+  readsAnswers?(stage: string): boolean
   /** Told once, before the first batch, what the handler runs: ports in memory make the streams of keyed stages by it. */
   serve?(planned: Plan): void
   /** Called at the end of each invocation, so that metrics are written while it still runs. */

@@ -11,8 +11,10 @@ import { MarkTeller } from './mark-teller.ts'
 import type { OutboxParts } from './outbox.ts'
 import type { Ports } from './ports.ts'
 import { StageProgram } from './program.ts'
+import { upstreamName } from './progress/generation.ts'
 import type { PartitionLineage } from './progress/lineage.ts'
-import type { SentPositions } from './progress/progress.ts'
+import { LogIdentity } from './progress/log-identity.ts'
+import type { ProgressOfAny } from './progress/progress.ts'
 import { type StageSink, sinksOf } from './sinks.ts'
 
 /** What is the same in every batch of a stage that keeps progress. */
@@ -24,6 +26,7 @@ export interface StageParts<S extends FeedingStage | KeyedStage = FeedingStage |
   readonly publishers: readonly FramePublisher[]
   readonly store: StateStore
   readonly lineage: PartitionLineage
+  readonly log: LogIdentity
   readonly program: StageProgram
   /** Failures of one record before it is a dead letter. */
   readonly attempts: number
@@ -74,22 +77,28 @@ export function openStageParts<S extends FeedingStage | KeyedStage>(
     publishers,
     store,
     lineage,
+    log: new LogIdentity(stage.name, lineage),
     program: new StageProgram(stage, { traces: ports.checksPurity === true }),
     attempts: options.attempts ?? 3,
     maxPendingOutputs: options.maxPendingOutputs ?? 10_000,
     maxOutputsPerRecord: options.maxOutputsPerRecord ?? 10_000,
-    retentionMs: options.retention?.ms ?? sevenDaysMs,
+    // The longer of what the handler and its stack say: what guards against repetitions must outlive every record.
+    retentionMs: Math.max(options.retention?.ms ?? 0, ports.retentionMs?.(stage.name) ?? 0) || sevenDaysMs,
     slotMemos: stage.feeds.map(({ slots }) => new SlotMemo(slots)),
     marks: new MarkTeller({ stage: stage.name, feeds: stage.feeds, ports, everyMs: options.marksEvery?.ms ?? 1_000 }),
   }
 }
 
 /** The lanes of an attempt at a batch of one partition: each feed has a sender of its own. */
-export function openFeeds(parts: StageParts, partition: string, sent: SentPositions): OutboxParts['feeds'] {
+export function openFeeds(
+  parts: StageParts,
+  partition: string,
+  { sent, generation }: Pick<ProgressOfAny, 'sent' | 'generation'>,
+): OutboxParts['feeds'] {
   return parts.stage.feeds.map((feed, index) => {
     const sender = new Sender({
-      upstream: { name: parts.stage.name, partition },
-      schemaVersion: 1,
+      upstream: { name: upstreamName(parts.stage.name, generation), partition },
+      schemaVersion: feed.keyBy.schema.version,
       sent: sent.get(feed.stage) ?? new Map(),
       slots: feed.slots,
     })

@@ -39,9 +39,13 @@ export interface RunnerOptions {
    * dead letter. @default 3
    */
   readonly attempts?: number
-  /** For how long the stage's input is kept: what guards against repetitions stays a day longer. @default seven days */
+  /**
+   * For how long the stage's input is kept: what guards against repetitions stays a day longer. Where the stack says it too, the
+   * longer counts.
+   * @default what the stack says, else seven days
+   */
   readonly retention?: Duration
-  /** Keys of a keyed stage that are changed before they are published and committed together. @default 1000 */
+  /** Keys of a keyed stage that are changed before they are published and committed together. @default 4000 */
   readonly mostKeysPerCommit?: number
   /** In a stage that feeds others: the least time between two marks that it tells on its own. @default one second */
   readonly marksEvery?: Duration
@@ -55,7 +59,7 @@ export function checkOptions({
   maxPendingOutputs = 10_000,
   maxOutputsPerRecord = 10_000,
   attempts = 3,
-  mostKeysPerCommit = 1_000,
+  mostKeysPerCommit = 4_000,
   warmKeys = 20_000,
 }: RunnerOptions): void {
   positive('attempts', attempts)

@@ -52,7 +52,9 @@ export type Verdict = 'step' | 'give-up' | 'give-up-unseen'
 
 /** `give-up-unseen` is for a killer: it must not even be stepped to learn its error. */
 export function verdictOf(failing: Failing | undefined, number: number, mostAttempts: number): Verdict {
-  if (failing?.number !== number || failing.attempts < mostAttempts) return 'step'
+  if (failing?.number !== number) return 'step'
+  if (failing.skipped) return 'give-up'
+  if (failing.attempts < mostAttempts) return 'step'
   return failing.attempts > mostAttempts ? 'give-up-unseen' : 'give-up'
 }
 

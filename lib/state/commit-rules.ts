@@ -10,6 +10,7 @@
  */
 import { invariant, TerminalError } from '../core/errors.ts'
 import { entryKey, keyItemKey, manifestKey, progressKey, type TableKey } from './key-encoding.ts'
+import { keyPath } from './key-path.ts'
 import type { DueEntry, KeyCommit, KeyItem, StateValue, TimerDomain } from './state-store.ts'
 import { CheckedCopy, checkValue, sizeOf } from './values.ts'
 
@@ -117,7 +118,7 @@ function sized(
   }
   const own = {
     get path() {
-      return `stage "${limits.stage}", key ${JSON.stringify(shown(key))}: the runner's own attribute`
+      return `${keyPath(key, limits.stage)}: the runner's own attribute`
     },
   }
   const checked = { ...withOwn(item, own), states }
@@ -200,8 +201,7 @@ function checkedStates(
 
 const shown = (text: string): string => (text.length > 100 ? `${text.slice(0, 100)}...` : text)
 
-const pathOf = (stage: string, key: string, state: string): string =>
-  `stage "${stage}", key ${JSON.stringify(shown(key))}: the state ${state}`
+const pathOf = (stage: string, key: string, state: string): string => `${keyPath(key, stage)}: the state ${state}`
 
 function keyBytes({ pk, sk, pkText = '', skText = '' }: TableKey): number {
   return (

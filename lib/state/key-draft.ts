@@ -13,6 +13,7 @@ import { invariant, TerminalError } from '../core/errors.ts'
 import { commitOf, type EntryBook, timeOf, type UndeclaredState } from './key-commit.ts'
 import { compareUtf8 } from './key-encoding.ts'
 import { type KeyOwn, readKeyOwn, readTouched } from './key-own.ts'
+import { keyPath } from './key-path.ts'
 import { type KeyTimer, KeyTimers } from './key-timers.ts'
 import { StateCell } from './state-cell.ts'
 import type { StateAccess } from './state-links.ts'
@@ -26,7 +27,7 @@ export type { TimerDomain } from './state-store.ts'
 
 /** When the record of a step was, as its TTLs see it. */
 export interface StepTime {
-  /** In ms since 1970 UTC. */
+  /** In ms since 1970 UTC; minus infinity where the record moves no time. */
   readonly eventTimeMs: number
   /** When the broker took in the record that it comes from, in ms since 1970 UTC. */
   readonly arrivalTimeMs: number
@@ -71,6 +72,7 @@ interface Entries {
  */
 export class KeyDraft implements StateAccess {
   readonly key: string
+  readonly #stage: string | undefined
   readonly #declarations: ReadonlyMap<string, StateDeclaration>
   readonly #cells = new Map<string, StateCell>()
   readonly #maps = new Map<string, Entries>()
@@ -90,6 +92,8 @@ export class KeyDraft implements StateAccess {
 
   readonly #times: Times
   readonly #timesBefore: Times
+  /** When the record of the step at hand arrived. */
+  #stepArrivedAtMs = Number.NEGATIVE_INFINITY
   /** Counts the steps, so that a cell knows whether the one at hand changed it already. */
   #step = 0
   /** The first `#stepSize` of these are what the step at hand changed: to empty the array would cost an allocation per step. */
@@ -100,9 +104,15 @@ export class KeyDraft implements StateAccess {
   #isChanged = false
   readonly #changedEntries = new Set<StateCell>()
 
-  /** `states` are all that the stage declares, by stored name. */
-  constructor(key: string, item: KeyItem | undefined, states: ReadonlyMap<string, StateDeclaration>) {
+  /** `states` are all that the stage declares, by stored name; `stage` is for errors to name. */
+  constructor(
+    key: string,
+    item: KeyItem | undefined,
+    states: ReadonlyMap<string, StateDeclaration>,
+    stage?: string | undefined,
+  ) {
     this.key = key
+    this.#stage = stage
     this.#declarations = states
     this.#own = readKeyOwn(item?.own)
     this.#readPosition = item?.position
@@ -113,7 +123,7 @@ export class KeyDraft implements StateAccess {
     const { lastingEntries = 0, entriesUntilSeconds = 0, entriesSince } = this.#own
     this.#book = { lastingEntries, entriesUntilSeconds, entriesSince }
     this.#bookOfCommit = this.#book
-    if (this.#own.timers !== undefined) this.#timers = new KeyTimers(key, this.#own.timers)
+    if (this.#own.timers !== undefined) this.#timers = new KeyTimers(this, this.#own.timers)
     this.#redrives = new Map(this.#own.redrives && Object.entries(this.#own.redrives))
     this.#isNew = item === undefined
     for (const { kind, ttl } of states.values()) {
@@ -123,6 +133,11 @@ export class KeyDraft implements StateAccess {
     }
     if (item === undefined) return
     for (const [name, value] of Object.entries(item.states)) this.#load(name, value)
+  }
+
+  /** How errors name the key. */
+  get path(): string {
+    return keyPath(this.key, this.#stage)
   }
 
   /** The position that the next commit is conditional on; undefined where the key had no item. */
@@ -167,6 +182,7 @@ export class KeyDraft implements StateAccess {
   begin({ eventTimeMs, arrivalTimeMs }: StepTime): void {
     this.rollback()
     this.#step += 1
+    this.#stepArrivedAtMs = arrivalTimeMs
     if (this.#keepsEventTime && eventTimeMs > this.#times.eventTimeMs) this.#times.eventTimeMs = eventTimeMs
     if (this.#keepsArrivalTime && arrivalTimeMs > this.#times.arrivalTimeMs) this.#times.arrivalTimeMs = arrivalTimeMs
   }
@@ -228,7 +244,7 @@ export class KeyDraft implements StateAccess {
    * ms (`unsupported-timer`) and for one timer too many (`too-many-timers`).
    */
   setTimer(domain: TimerDomain, name: string, timeMs: number): void {
-    this.#timers ??= new KeyTimers(this.key, undefined)
+    this.#timers ??= new KeyTimers(this, undefined)
     this.#timers.set(domain, name, timeMs)
   }
 
@@ -347,7 +363,7 @@ export class KeyDraft implements StateAccess {
   #read(cell: StateCell): unknown {
     if (!this.#isVisible(cell)) return undefined
     const isRefreshed = cell.declaration.ttl?.refreshedOn === 'read-and-write'
-    if (isRefreshed && cell.touchedMs !== timeOf(cell, this.#times)) this.#change(cell)
+    if (isRefreshed && cell.touchedMs !== this.#touchTimeOf(cell)) this.#change(cell)
     return cell.handOut()
   }
 
@@ -357,8 +373,15 @@ export class KeyDraft implements StateAccess {
       this.#stepCells[this.#stepSize] = cell
       this.#stepSize += 1
     }
-    if (cell.declaration.ttl !== undefined) cell.touchedMs = timeOf(cell, this.#times)
+    if (cell.declaration.ttl !== undefined) cell.touchedMs = this.#touchTimeOf(cell)
     return cell
+  }
+
+  /** The time from which a cell's TTL counts. Of a key that has no event time yet it is the arrival of the record at hand. */
+  #touchTimeOf(cell: StateCell): number {
+    const timeMs = timeOf(cell, this.#times)
+    if (timeMs > Number.NEGATIVE_INFINITY) return timeMs
+    return this.#stepArrivedAtMs > Number.NEGATIVE_INFINITY ? this.#stepArrivedAtMs : Number.NaN
   }
 
   #remove(cell: StateCell): void {
@@ -372,7 +395,7 @@ export class KeyDraft implements StateAccess {
   #addCell(state: string): StateCell {
     const declaration = this.#declarations.get(state)
     invariant(declaration !== undefined && declaration.kind !== 'map', `${state} is no state of the key's item`)
-    const cell = new StateCell(declaration, { key: this.key, state }, undefined)
+    const cell = new StateCell(declaration, { stage: this.#stage, key: this.key, state }, undefined)
     this.#cells.set(state, cell)
     return cell
   }
@@ -384,7 +407,7 @@ export class KeyDraft implements StateAccess {
       return
     }
     const stored = { value, touched: readTouched(this.#ownOf(state)), expiresAtSeconds: undefined }
-    this.#cells.set(state, new StateCell(declaration, { key: this.key, state }, stored))
+    this.#cells.set(state, new StateCell(declaration, { stage: this.#stage, key: this.key, state }, stored))
   }
 
   /** Names are the user's: one may be that of a property that every object has. */
@@ -411,7 +434,7 @@ export class KeyDraft implements StateAccess {
     if (cell !== undefined) return cell
     if (typeof entry !== 'string' || !entry.isWellFormed()) {
       throw new TerminalError(
-        `key ${JSON.stringify(this.key.slice(0, 100))}: the map state ${state} has no entry ${JSON.stringify(entry)}: the name of an entry is text without halves of surrogate pairs`,
+        `${this.path}: the map state ${state} has no entry ${JSON.stringify(entry)}: the name of an entry is text without halves of surrogate pairs`,
         { code: 'unsupported-key' },
       )
     }
@@ -424,7 +447,7 @@ export class KeyDraft implements StateAccess {
       item?.value === undefined || item.position < (this.#book.entriesSince ?? 0)
         ? undefined
         : { value: item.value, touched: readTouched(item.own), expiresAtSeconds: item.expiresAtSeconds }
-    const cell = new StateCell(declaration, { key: this.key, state, entry }, stored)
+    const cell = new StateCell(declaration, { stage: this.#stage, key: this.key, state, entry }, stored)
     cells.set(entry, cell)
     return cell
   }

@@ -77,15 +77,16 @@ interface Change {
 }
 
 export class KeyTimers {
-  readonly #key: string
+  readonly #owner: { readonly path: string }
   readonly #event: DomainTimers
   readonly #processing: DomainTimers
   /** The first `#stepSize` of these are what the step at hand changed; they are used again. */
   readonly #stepChanges: Change[] = []
   #stepSize = 0
 
-  constructor(key: string, stored: StoredTimers | undefined) {
-    this.#key = key
+  /** `owner` has the path by which errors name the key: it is made only where one is thrown. */
+  constructor(owner: { readonly path: string }, stored: StoredTimers | undefined) {
+    this.#owner = owner
     this.#event = new DomainTimers('event-time', stored?.['event-time'])
     this.#processing = new DomainTimers('processing-time', stored?.['processing-time'])
   }
@@ -183,27 +184,25 @@ export class KeyTimers {
 
   #checkNew(name: string): void {
     if (name === '' || name === '__proto__' || !name.isWellFormed()) {
-      throw new TerminalError(`${this.#path}: ${JSON.stringify(name)} cannot be the name of a timer: give it another`, {
-        code: 'unsupported-timer',
-      })
+      throw new TerminalError(
+        `${this.#owner.path}: ${JSON.stringify(name)} cannot be the name of a timer: give it another`,
+        {
+          code: 'unsupported-timer',
+        },
+      )
     }
     if (this.size < mostTimers) return
     const [operator] = name.split('.', 1)
     throw new TerminalError(
-      `${this.#path}: the operator ${operator} sets the timer ${JSON.stringify(name)} where the key has ${mostTimers} already: set fewer, and clear those that are not needed any more`,
+      `${this.#owner.path}: the operator ${operator} sets the timer ${JSON.stringify(name)} where the key has ${mostTimers} already: set fewer, and clear those that are not needed any more`,
       { code: 'too-many-timers' },
     )
   }
 
   #refuse(name: string, timeMs: number): never {
     throw new TerminalError(
-      `${this.#path}: the timer ${JSON.stringify(name)} cannot be set to ${timeMs}: give whole milliseconds since 1970 UTC`,
+      `${this.#owner.path}: the timer ${JSON.stringify(name)} cannot be set to ${timeMs}: give whole milliseconds since 1970 UTC`,
       { code: 'unsupported-timer' },
     )
-  }
-
-  get #path(): string {
-    const key = this.#key
-    return `key ${JSON.stringify(key.length > 100 ? `${key.slice(0, 100)}...` : key)}`
   }
 }

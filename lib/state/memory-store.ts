@@ -25,7 +25,7 @@ import type {
   StoredProgress,
   TimerDomain,
 } from './state-store.ts'
-import { checkValue } from './values.ts'
+import { canonicalText, checkValue } from './values.ts'
 
 /** An item that has expired: of a key, or of one entry of its map state. */
 export type ExpiredItem = { readonly key: string } | EntryName
@@ -158,6 +158,16 @@ export class MemoryStateStore implements StateStore {
     demandTime(signal)
     const checked = checkedManifest(value, this.#options)
     if (this.#manifest !== undefined) return false
+    this.#manifest = checked
+    return true
+  }
+
+  async replaceManifest(read: StateValue, value: StateValue, signal: AbortSignal): Promise<boolean> {
+    demandTime(signal)
+    const checked = checkedManifest(value, this.#options)
+    if (this.#manifest === undefined || canonicalText(this.#manifest) !== canonicalText(checkValue(read, 'manifest'))) {
+      return false
+    }
     this.#manifest = checked
     return true
   }

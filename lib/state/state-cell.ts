@@ -10,12 +10,15 @@
  */
 import { invariant, RetryableError } from '../core/errors.ts'
 import { type TouchedValue, writeOwn } from './key-own.ts'
+import { keyPath } from './key-path.ts'
 import type { StateValue } from './state-store.ts'
 import type { StateDeclaration } from './states.ts'
 import { CheckedCopy, checkValue, freezeValue } from './values.ts'
 
 /** Where a value stands: errors name it. */
 export interface CellPlace {
+  /** Undefined where nobody said. */
+  readonly stage: string | undefined
   readonly key: string
   /** The stored name. */
   readonly state: string
@@ -68,9 +71,8 @@ export class StateCell {
 
   /** How errors name the value. */
   get path(): string {
-    const { key, state, entry } = this.place
-    const named = key.length > 100 ? `${key.slice(0, 100)}...` : key
-    return `key ${JSON.stringify(named)}: the state ${state}${entry === undefined ? '' : `[${JSON.stringify(entry)}]`}`
+    const { stage, key, state, entry } = this.place
+    return `${keyPath(key, stage)}: the state ${state}${entry === undefined ? '' : `[${JSON.stringify(entry)}]`}`
   }
 
   /** Gone at the key's time `nowMs`. A value that nobody noted a touch of stays until it is written. */
@@ -95,10 +97,12 @@ export class StateCell {
     this.isLasting = this.isLastingAt(nowMs)
   }
 
-  /** How much longer the value is visible, from the key's time `nowMs` on. */
+  /** How much longer the value is visible, from the key's time `nowMs` on; minus infinity where the key has none yet. */
   remainingMs(nowMs: number): number {
     const afterMs = this.declaration.ttl?.after.ms ?? 0
-    return Number.isNaN(this.touchedMs) ? afterMs : Math.max(0, this.touchedMs + afterMs - nowMs)
+    return Number.isNaN(this.touchedMs) || nowMs === Number.NEGATIVE_INFINITY
+      ? afterMs
+      : Math.max(0, this.touchedMs + afterMs - nowMs)
   }
 
   /** What is kept beside the value, at the key's time `nowMs`. */

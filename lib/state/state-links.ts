@@ -17,6 +17,8 @@ import { CheckedCopy } from './values.ts'
 
 /** What views ask of the key at hand, by stored names. */
 export interface StateAccess {
+  /** How errors name the key. */
+  readonly path: string
   /** Undefined where there is nothing visible. What is returned cannot be changed. */
   read(state: string): unknown
   /** Throws a TerminalError for what the table could not return unchanged; what a packed state takes is not looked at. */
@@ -110,7 +112,9 @@ const aggregatingView = (
     const draft = current()
     const before = draft.read(state)
     // A first accumulator cannot be changed either: `add` that tries to fails on its first value.
-    const accumulator = before ?? new CheckedCopy(`${state}: what init() returned`, 'frozen').of(declaration.init())
+    const accumulator =
+      before ??
+      new CheckedCopy(`${draft.path}: what init() of the state ${state} returned`, 'frozen').of(declaration.init())
     draft.write(state, declaration.add(accumulator, value))
   },
   clear: () => current().remove(state),

@@ -46,45 +46,59 @@ type LaterVersion<
         }
       | LaterVersion<T, [...Below, unknown], Older | (Below['length'] & number)>
 
-/** What each kind of state takes. */
-export type StateOptions<T> = {
-  /** @default values stay until they are cleared */
-  readonly ttl?: Ttl
-} & (
+/** What says how values of a type are laid out, and how those of a release before are read. */
+export type SchemaVersion<T> =
   | {
       /**
        * The version of the schema of the values, from 1 to 32. A value of an older version goes through the upcasters on its
-       * first read, and is written back with the next write. One of a newer version makes this release wait.
+       * first read; a state writes it back with the next write. One of a newer version makes this release wait.
        * @default 1
        */
       readonly version?: 1
       readonly upcast?: undefined
     }
   | LaterVersion<T>
-)
 
-/** The options as the runtime reads them. */
-export interface CheckedOptions {
-  readonly ttl: Ttl | undefined
+/** What each kind of state takes. */
+export type StateOptions<T> = {
+  /** @default values stay until they are cleared */
+  readonly ttl?: Ttl
+} & SchemaVersion<T>
+
+/** A schema version as the runtime reads it. */
+export interface CheckedVersion {
   readonly version: number
   /** By the version that they read. */
   readonly upcast: { readonly [version: number]: Upcast<unknown> }
 }
 
+/** The options as the runtime reads them. */
+export interface CheckedOptions extends CheckedVersion {
+  readonly ttl: Ttl | undefined
+}
+
 /** Throws a {@link ConfigurationError} for what the types refuse, too: topologies are written in JavaScript as well. */
 export function checkOptions<T>(kind: string, options: StateOptions<T> = {}): CheckedOptions {
-  const { ttl, version = 1, upcast = {} } = options
+  const { ttl, ...schema } = options
   if (ttl !== undefined) checkTtl(kind, ttl)
+  return { ttl, ...checkVersion(kind, schema) }
+}
+
+/** Throws a {@link ConfigurationError} where a version cannot be one, or lacks an upcaster. */
+export function checkVersion(
+  what: string,
+  { version = 1, upcast = {} }: { readonly version?: number; readonly upcast?: object | undefined },
+): CheckedVersion {
   if (!Number.isInteger(version) || version < 1 || version > 32) {
-    throw new ConfigurationError(`${kind}: ${version} is no schema version: give an integer from 1 to 32.`)
+    throw new ConfigurationError(`${what}: ${version} is no schema version: give an integer from 1 to 32.`)
   }
   for (let older = 1; older < version; older += 1) {
-    if (typeof (upcast as CheckedOptions['upcast'])[older] === 'function') continue
+    if (typeof (upcast as CheckedVersion['upcast'])[older] === 'function') continue
     throw new ConfigurationError(
-      `${kind}: version ${version} has no upcaster for version ${older}: add upcast: { ${older}: (old) => ... }.`,
+      `${what}: version ${version} has no upcaster for version ${older}: add upcast: { ${older}: (old) => ... }.`,
     )
   }
-  return { ttl, version, upcast }
+  return { version, upcast: upcast as CheckedVersion['upcast'] }
 }
 
 function checkTtl(kind: string, { by, after, refreshedOn = 'write' }: Ttl): void {

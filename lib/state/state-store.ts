@@ -13,7 +13,8 @@
  * 6. TTL removes items one by one, at any time after their expiry. Until then an expired item is read and conditions see
  *    it, like any other.
  * 7. After an abort nothing new is sent to the table. What was sent is awaited; the call rejects unless it was complete.
- * 8. The manifest is written once: `writeManifest` takes place only where there is none.
+ * 8. `writeManifest` takes place only where there is no manifest, `replaceManifest` only where it still equals the one that was
+ *    read.
  * 9. Due entries are hints that point at keys with timers: to put or delete one a second time changes nothing, and nothing
  *    conditions them. They are read by slot and domain in the order of their times, those of one time in the order of the
  *    UTF-8 bytes of their keys (keys that are too long for a sort key by their beginning). A call of many entries is not atomic.
@@ -130,6 +131,8 @@ export interface StateStore {
   readManifest(signal: AbortSignal): Promise<StateValue | undefined>
   /** Writes the manifest; false where there is one. */
   writeManifest(value: StateValue, signal: AbortSignal): Promise<boolean>
+  /** Writes a manifest over the one that was read; false where another is there, or none. */
+  replaceManifest(read: StateValue, value: StateValue, signal: AbortSignal): Promise<boolean>
   /** Puts due entries, in any number. */
   putDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void>
   /**

@@ -10,6 +10,7 @@
  * @see https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
  */
 import { TerminalError } from '../core/errors.ts'
+import { isBytes } from '../core/lossless.ts'
 import type { StateValue } from './state-store.ts'
 
 /** DynamoDB has 32 levels: the map of states is the outermost, and what the innermost list or map holds the last. */
@@ -164,11 +165,6 @@ function namesOf(map: object): string[] {
   const names = Object.keys(map)
   for (let i = 1; i < names.length; i += 1) if ((names[i - 1] as string) > (names[i] as string)) return names.sort()
   return names
-}
-
-/** True in every realm, as in jest's sandbox; a Buffer counts. */
-function isBytes(value: object): value is Uint8Array {
-  return ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]'
 }
 
 /** How many prototypes are above the value: none or one for a plain object, two for a list, more for instances. */

@@ -5,8 +5,9 @@ import type { SourceHandle } from '../topology/handles.ts'
 /** Names the stream of events whose builder was told no source. */
 export const defaultStream = 'the-only-source'
 
-const region = 'us-east-1'
-const account = '000000000000'
+/** Where events of tests come from. */
+export const region = 'us-east-1'
+export const account = '000000000000'
 const shard = 'shardId-000000000000'
 
 /** The bytes of a payload as a test gives it: bytes and text as they are, anything else as JSON. */

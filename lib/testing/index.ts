@@ -10,6 +10,13 @@ export {
 } from './events.ts'
 export { type LogLine, type MemoryPorts, memoryPorts } from './memory-ports.ts'
 export {
+  changeNumber,
+  dynamoDbStreamEvent,
+  messageId,
+  type SqsEventOptions,
+  sqsEvent,
+} from './queue-events.ts'
+export {
   type ConformanceCheck,
   ConformanceError,
   type Probe,

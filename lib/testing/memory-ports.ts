@@ -104,13 +104,19 @@ function eventOf(stage: string, shardId: string, frames: readonly StreamedFrame[
   )
 }
 
-/** The stream or topic that an event names: a test stream's name is that of its source. */
-function nameOf(eventSource: EventSource): string | undefined {
-  return eventSource.topic ?? eventSource.arn?.split('/').at(-1)
+/** The stream, topic, queue or table that an event names: in tests its name is that of its source. */
+function nameOf({ kind, arn, topic }: EventSource): string | undefined {
+  if (kind === 'sqs')
+    return arn
+      ?.split(':')
+      .at(-1)
+      ?.replace(/\.fifo$/, '')
+  if (kind === 'dynamodb-stream') return arn?.split('/')[1]
+  return topic ?? arn?.split('/').at(-1)
 }
 
 /**
- * Ports for `streamHandler` in tests. A source is found by the name of the stream or topic; an event of the default
+ * Ports for `streamHandler` in tests. A source is found by the name of the stream, topic, queue or table; an event of the default
  * stream belongs to the topology's only source. What a stage publishes for a keyed one waits for `takeFrames`; state is kept
  * in memory by stage, and every step runs twice, so that an impure one is refused.
  *
@@ -121,7 +127,14 @@ function nameOf(eventSource: EventSource): string | undefined {
  * for (const event of ports.takeFrames('by-hotel')) await handler(event, lambdaContext())
  * expect(ports.received(hotelBookings)).toEqual([...])
  */
-export function memoryPorts(options: { readonly clock?: RunnerClock } = {}): MemoryPorts {
+export function memoryPorts(
+  options: {
+    /** @default a virtual one */
+    readonly clock?: RunnerClock
+    /** How the event source mapping of Kafka works: without provisioned pollers it reads no answers. @default 'provisioned' */
+    readonly kafka?: 'on-demand' | 'provisioned'
+  } = {},
+): MemoryPorts {
   const sinks = new Map<string, MemorySink>()
   const deadLetters = new MemorySink()
   const lines: LogLine[] = []
@@ -154,6 +167,7 @@ export function memoryPorts(options: { readonly clock?: RunnerClock } = {}): Mem
       if (name === defaultStream && sources.length === 1) return sources[0]
       return declared.find((stage) => stage === name)
     },
+    readsAnswers: () => options.kafka !== 'on-demand',
     serve: (planned) => stages.serve(planned),
     state: (stage) => stages.state(stage),
     frames: (stage) => stages.stream(stage)?.publisher,

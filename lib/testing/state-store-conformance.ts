@@ -228,12 +228,21 @@ const checkOwn: Check = async ({ store }) => {
 
 const checkManifest: Check = async ({ store }) => {
   demandEqual(await store.readManifest(open()), undefined, 'rule 8: the manifest before any')
+  demandEqual(await store.replaceManifest(1, 2, open()), false, 'rule 8: over a manifest where there is none')
   const manifest = { format: 1, states: [...values] }
   const raced = [manifest, manifest, manifest].map((value) => store.writeManifest(value, open()))
   demandEqual((await Promise.all(raced)).filter(Boolean).length, 1, 'rule 8: how many wrote the manifest first')
   demandEqual(await store.writeManifest('another', open()), false, 'rule 8: a second manifest')
   demandEqual(await store.readManifest(open()), manifest, 'rule 8: the manifest')
+  const next = { ...manifest, format: 2 }
+  demandEqual(await store.replaceManifest(next, 'another', open()), false, 'rule 8: over a manifest that is not there')
+  demandEqual(await store.readManifest(open()), manifest, 'rule 8: the manifest that was not replaced')
+  const racedOver = [next, next, next].map((value) => store.replaceManifest(manifest, value, open()))
+  demandEqual((await Promise.all(racedOver)).filter(Boolean).length, 1, 'rule 8: how many replaced the manifest')
+  demandEqual(await store.readManifest(open()), next, 'rule 8: the manifest that replaced another')
+  demandEqual(await store.replaceManifest(next, manifest, open()), true, 'rule 8: back to the manifest before')
   await demandTerminal(store.writeManifest(Number.NaN, open()), 'the manifest NaN')
+  await demandTerminal(store.replaceManifest(manifest, Number.NaN, open()), 'the manifest NaN')
   demandEqual(await store.readProgress('', open()), undefined, 'rule 8: progress beside a manifest')
   demandEqual(await store.readProgress('manifest', open()), undefined, 'rule 8: progress beside a manifest')
   demandEqual(await read(store, ''), undefined, 'rule 8: an item beside a manifest')
@@ -376,6 +385,7 @@ const checkAbort: Check = async ({ store }) => {
     commit: () => store.commit({ key: 'k', readPosition: undefined, item: itemOf(1), entries: [] }, aborted),
     readManifest: () => store.readManifest(aborted),
     writeManifest: () => store.writeManifest(1, aborted),
+    replaceManifest: () => store.replaceManifest(1, 2, aborted),
     putDue: () => store.putDue([due], aborted),
     readDue: () => store.readDue(1, 'event-time', 1, { limit: 1 }, aborted),
     deleteDue: () => store.deleteDue([kept], aborted),

@@ -87,11 +87,16 @@ export class TestDriver {
     }
   }
 
-  /** Sends values as JSON; strings and bytes are sent as they are where the source reads `text()` or `bytes()`. */
+  /**
+   * Sends values as JSON, or as the source's format writes them, such as `tableChanges()`; strings and bytes are sent as they
+   * are where the source reads `text()` or `bytes()`.
+   */
   async send<I>(source: SourceHandle<I>, values: readonly I[], options: SendOptions<I> = {}): Promise<void> {
-    const { name } = source.declaration.format
+    const { format } = source.declaration
+    const { name } = format
     const asJson = name !== 'text' && name !== 'bytes'
-    const plain = values.map((value) => (asJson ? Buffer.from(JSON.stringify(value)) : payloadBytes(value)))
+    const written = (value: I) => format.encode?.(value) ?? Buffer.from(JSON.stringify(value))
+    const plain = values.map((value) => (asJson ? written(value) : payloadBytes(value)))
     const payloads = name === 'json+gzip' ? plain.map((payload) => gzipSync(payload)) : plain
     await this.#append(
       source.name,

@@ -12,6 +12,7 @@ import type { Table } from '../operators/enrich/table.ts'
 import type { KeyedOperator } from '../operators/keyed/keyed-operator.ts'
 import type { Operator } from '../operators/operator.ts'
 import type { Key } from '../state/key-encoding.ts'
+import type { CheckedVersion } from '../state/state-options.ts'
 import type { EventTime } from '../time/event-time.ts'
 
 export interface SourceNode {
@@ -69,6 +70,8 @@ export interface KeyByNode {
   readonly key: (value: unknown) => Key
   /** Into how many slots the keys fall: a power of two. */
   readonly slots: number
+  /** What the values mean that travel to its stage, and how those of a release before are read. */
+  readonly schema: CheckedVersion
   readonly input: GraphNode
 }
 

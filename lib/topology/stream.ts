@@ -27,6 +27,7 @@ import type { WindowEmission, WindowResult } from '../operators/keyed/window/win
 import { map } from '../operators/map.ts'
 import type { Operator } from '../operators/operator.ts'
 import type { Key } from '../state/key-encoding.ts'
+import { checkVersion, type SchemaVersion } from '../state/state-options.ts'
 import type { Aggregation } from '../state/states.ts'
 import type { CountWindows } from '../time/windows/count-window.ts'
 import type { GraphNode, KeyByNode, KeyedNode } from './graph.ts'
@@ -176,19 +177,28 @@ export class Stream<T> {
    * the other, wherever they came from. The name owns the state, the stream and the table of the stage that begins here,
    * so it is unique in the topology and stays. Without a keyed operator nothing is re-keyed, and `plan` hints at it.
    *
-   * Throws a {@link ConfigurationError} for a number of slots that cannot be had.
+   * Throws a {@link ConfigurationError} for a number of slots that cannot be had, and for a missing upcaster.
    *
    * @example
    * bookings.keyBy('by-hotel', (b) => b.hotelId)
    * orders.keyBy('by-customer', (o) => [o.tenant, o.customer], { slots: 256 })
+   *
+   * @example
+   * // Since version 2 values say their currency. Those that a deployment before sent are still on their way.
+   * payments.keyBy('by-account', (p) => p.account, {
+   *   version: 2,
+   *   upcast: { 1: (old: Omit<Payment, 'currency'>) => ({ ...old, currency: 'EUR' }) },
+   * })
    */
-  keyBy<K extends Key>(name: string, key: (value: T) => K, options: KeyByOptions = {}): KeyedStream<T, K> {
+  keyBy<K extends Key>(name: string, key: (value: T) => K, options: KeyByOptions<NoInfer<T>> = {}): KeyedStream<T, K> {
+    const { slots = defaultSlots, ...schema } = options
     const node: KeyByNode = {
       type: 'key-by',
       kind: 'keyBy',
       name,
       key: key as KeyByNode['key'],
-      slots: slotsFor(name, options.slots ?? defaultSlots),
+      slots: slotsFor(name, slots),
+      schema: checkVersion(`keyBy "${name}"`, schema),
       input: this.#node,
     }
     return new KeyedStream<T, K>(this.#builder, this.#builder.add(node))
@@ -205,15 +215,18 @@ export class Stream<T> {
   }
 }
 
-/** What a `keyBy` may say. */
-export interface KeyByOptions {
+/**
+ * What a `keyBy` may say: its slots, and the schema version of the values that travel to its stage, which readers of a later
+ * release bring up to date.
+ */
+export type KeyByOptions<T = unknown> = {
   /**
    * Into how many parts the keys fall; a stage never runs more than one function per slot at a time. A power of two from 1
    * to 4,096. It stays: state is found by it.
    * @default 64
    */
   readonly slots?: number
-}
+} & SchemaVersion<T>
 
 /** The streams of an operator's side outputs, by name. */
 export type SideStreams<S> = { readonly [N in keyof S]: Stream<SideValue<S[N]>> }

@@ -1,6 +1,8 @@
 import type { PutRecordsCommand } from '@aws-sdk/client-kinesis'
 import { kinesisFramePublisher } from '../../lib/aws/frame-publisher-kinesis.ts'
+import { sampledTrace, tracesIn } from '../../lib/aws/trace.ts'
 import { firstHashOf } from '../../lib/core/slot.ts'
+import { mostFrameBytes } from '../../lib/runtime/frames/frame-format.ts'
 import { awsError, never, testPorts } from './sink-worlds.ts'
 
 /** A Kinesis client that keeps its requests; the first is throttled if so told. */
@@ -39,5 +41,38 @@ describe('kinesisFramePublisher', () => {
     const kinesis = client(true)
     await kinesisFramePublisher({ client: kinesis, ...address, ...testPorts() }).publish([frame(3)], never())
     expect(kinesis.inputs).toHaveLength(2)
+  })
+})
+
+describe('the trace of a sampled invocation', () => {
+  const trace = '1-5759e988-bd862e3fe1be46a994272793'
+
+  test('goes beside its frames, in the partition key, and is found there', async () => {
+    const kinesis = client()
+    const publisher = kinesisFramePublisher({ client: kinesis, ...address, ...testPorts(), trace: () => trace })
+    await publisher.publish([frame(3)], never())
+    const [record] = kinesis.inputs[0]?.Records ?? []
+    expect(record).toMatchObject({
+      PartitionKey: `3 ${trace}`,
+      ExplicitHashKey: firstHashOf(3, 64),
+      Data: Buffer.from([3]),
+    })
+    expect(tracesIn([String(record?.PartitionKey), '3', `4 ${trace}`, 'anything 1-else'])).toEqual([trace])
+  })
+
+  test('is left out where the frame fills its record', async () => {
+    const kinesis = client()
+    const publisher = kinesisFramePublisher({ client: kinesis, ...address, ...testPorts(), trace: () => trace })
+    await publisher.publish([{ slot: 3, bytes: Buffer.alloc(mostFrameBytes) }], never())
+    expect(kinesis.inputs[0]?.Records?.[0]?.PartitionKey).toBe('3')
+  })
+
+  test.each([
+    ['is sampled', `Root=${trace};Parent=53995c3f42cd8ad8;Sampled=1`, trace],
+    ['is not', `Root=${trace};Parent=53995c3f42cd8ad8;Sampled=0`, undefined],
+    ['is malformed', 'Root=1-x;Sampled=1', undefined],
+    ['is not there', undefined, undefined],
+  ])('is known where it %s', (_, header, known) => {
+    expect(sampledTrace({ _X_AMZN_TRACE_ID: header })).toBe(known)
   })
 })

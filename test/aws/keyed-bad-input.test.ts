@@ -163,7 +163,12 @@ test('a value of a newer schema version goes back, and is no dead letter', async
 })
 
 test.each<[string, unknown, string, string]>([
-  ['a value that the table cannot return', new Date(0), 'unsupported-value', 'key "a": the state adder.sum is a Date'],
+  [
+    'a value that the table cannot return',
+    new Date(0),
+    'unsupported-value',
+    'stage "by-key", key "a": the state adder.sum is a Date',
+  ],
   [
     'a state beyond the limit',
     'x'.repeat(400_000),

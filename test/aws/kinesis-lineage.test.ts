@@ -382,6 +382,17 @@ describe('where reading begins at a time', () => {
     expect(await lineage.isDrained(shard(0), undefined, signal)).toBe(true)
   })
 
+  test('who asks from a later time is told of what came since: after a reset nothing older counts', async () => {
+    const { lineage, put, split, advance } = world()
+    put('1')
+    advance(1_000)
+    expect(await lineage.isCaughtUp(shard(0), undefined, signal)).toBe(false)
+    expect(await lineage.isCaughtUp(shard(0), undefined, signal, startMs + 500)).toBe(true)
+    split(shard(0))
+    expect(await lineage.isDrained(shard(0), undefined, signal)).toBe(false)
+    expect(await lineage.isDrained(shard(0), undefined, signal, startMs + 500)).toBe(true)
+  })
+
   test('a shard is caught up until something comes at that time or later', async () => {
     const { lineage, put, advance } = from()
     put('1')

@@ -2,6 +2,7 @@ import { openPorts } from '../../lib/aws/open-ports.ts'
 import { plan } from '../../lib/plan/plan.ts'
 import { bindingsVariable, type StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { rides } from '../testing/rides.ts'
+import { outputs } from './sink-worlds.ts'
 
 const streamArn = (name: string) => `arn:aws:kinesis:us-east-1:000000000000:stream/${name}`
 const never = new AbortController().signal
@@ -36,6 +37,36 @@ test('a function that was bound before there were keyed stages has none of that'
   expect(ports.state?.('by-driver')).toBeUndefined()
   expect(ports.lineage?.('by-driver')).toBeUndefined()
   expect(ports.frames?.('by-city')).toBeUndefined()
+})
+
+test('a queue and the stream of a table are found by their ARNs, and by their kind', async () => {
+  const arn = 'arn:aws:sqs:us-east-1:000000000000:rides'
+  const ofQueue = await open({ sources: [{ name: 'rides', kind: 'sqs', queueArn: arn }] })
+  expect(ofQueue.sourceOf({ kind: 'sqs', arn }, [])).toBe('rides')
+  expect(ofQueue.sourceOf({ kind: 'sqs', arn: `${arn}-2` }, [])).toBeUndefined()
+  expect(ofQueue.sourceOf({ kind: 'kinesis', arn }, [])).toBeUndefined()
+  const stream = 'arn:aws:dynamodb:us-east-1:000000000000:table/rides/stream/2026-01-01T00:00:00.000'
+  const ofTable = await open({ sources: [{ name: 'rides', kind: 'dynamodb-stream', streamArn: stream }] })
+  expect(ofTable.sourceOf({ kind: 'dynamodb-stream', arn: stream }, [])).toBe('rides')
+})
+
+test('a queue cannot be what a stage with progress reads', async () => {
+  const sources = [{ name: 'rides', kind: 'sqs', queueArn: 'arn' }] as const
+  await expect(open({ sources, state: { tableName: 't' } })).rejects.toThrow('bind it to a Kinesis stream')
+})
+
+test('the sinks of SQS, EventBridge and Firehose open, and say where they go', async () => {
+  const ports = await open({
+    sinks: [
+      { name: 'x', kind: 'sqs', queueUrl: 'http://127.0.0.1:1/q.fifo', fifo: true },
+      { name: 'y', kind: 'eventbridge', eventBusName: 'bus', source: 'shop', detailType: 'paid' },
+      { name: 'z', kind: 'firehose', deliveryStreamName: 'lake', delimiter: '|' },
+    ],
+  })
+  const [output] = outputs([{ n: 1 }], () => 'k')
+  expect(ports.sink('x')?.prepare(output as never)).toMatchObject({ entry: { MessageGroupId: 'k' } })
+  expect(ports.sink('y')?.prepare(output as never)).toMatchObject({ entry: { EventBusName: 'bus', Source: 'shop' } })
+  expect(ports.sink('z')?.prepare(output as never)).toMatchObject({ data: Buffer.from('{"n":1}|') })
 })
 
 test('the partitions of a Kafka topic that feeds a keyed stage have no parents and are never drained', async () => {

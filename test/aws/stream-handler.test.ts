@@ -104,6 +104,41 @@ describe('Kinesis', () => {
   })
 })
 
+describe('Kafka without provisioned pollers', () => {
+  const records = (...values: string[]) => values.map((value, i) => ({ offset: 100 + i, value }))
+
+  test('invariant 4: where anything is not done the invocation rejects, and the other partitions are done all the same', async () => {
+    const { app, out, fix } = retrying()
+    const ports = memoryPorts({ kafka: 'on-demand' })
+    const handler = streamHandler(app, { ports })
+    const event = kafkaEvent({
+      'lines-0': records('a', 'later', 'b'),
+      'lines-1': records('c'),
+      'lines-10': records('later'),
+    })
+    await expect(handler(event, lambdaContext())).rejects.toMatchObject({
+      code: 'records-not-done',
+      message: expect.stringContaining('partition 0 from offset 101 on, partition 10 from offset 100 on'),
+    })
+    expect(ports.received(out)).toEqual(['a', 'c'])
+    fix()
+    expect(exact(await handler(event, lambdaContext()))).toBe('{"batchItemFailures":[]}')
+    expect(ports.received(out)).toEqual(['a', 'c', 'later', 'b', 'later'])
+  })
+
+  test('a redrive is answered by record: whoever sends it reads that', async () => {
+    const { app } = retrying()
+    const handler = streamHandler(app, { ports: memoryPorts({ kafka: 'on-demand' }) })
+    const redrive = {
+      ...kafkaEvent({ 'lines-0': records('later') }),
+      millrace: { redrive: { ownMarkMs: null, applied: false } },
+    }
+    expect(await handler(redrive, lambdaContext())).toEqual({
+      batchItemFailures: [{ itemIdentifier: { partition: 'lines-0', offset: 100 } }],
+    })
+  })
+})
+
 describe.each([false, true])('Kafka, self-managed: %p', (selfManaged) => {
   test('invariant 3: per partition the first offset that is not done and every later one', async () => {
     const { app, out } = retrying()
@@ -370,11 +405,13 @@ describe('what Lambda and middy see', () => {
   })
 })
 
-test.each(['aws:dynamodb', 'aws:sqs'])('records of %s are refused by name', async (eventSource) => {
+test.each(['aws:s3', 'aws:ses'])('records of %s are refused by name', async (eventSource) => {
   const app = new Topology('other-service')
   app.source('lines', text()).to(app.sink<string>('out'))
   const handler = streamHandler(app, { ports: memoryPorts() })
   await expect(handler({ Records: [{ eventSource }] }, lambdaContext())).rejects.toThrow(`records of ${eventSource}`)
+  const ofSns = { Records: [{ EventSource: 'aws:sns' }] }
+  await expect(handler(ofSns, lambdaContext())).rejects.toThrow('records of aws:sns')
 })
 
 test('options that make no sense are refused when the handler is made', () => {

@@ -1,5 +1,6 @@
 /** Times that are none, of another unit or far off, and timers in the past: what becomes of the record, and of the others. */
 import { z } from 'zod'
+import { TerminalError } from '../../lib/core/errors.ts'
 import {
   count,
   epochMs,
@@ -103,6 +104,42 @@ test('a timer before 1970 fires as any other', async () => {
   expect(driver.received(out)).toEqual(['-120000 after none'])
   await driver.advanceEventTime(milliseconds(1))
   expect(driver.received(out)).toEqual(['-120000 after none', 'fired -60000'])
+})
+
+test.each([
+  ['a value of before does not expire', [0]],
+  ['nor does the first value of its key, which it sets itself', []],
+])('a record of a wrong clock is further ahead than the TTL of a state: %s', async (_, before: readonly number[]) => {
+  const { driver, source, out } = timed()
+  const rogue = 3 * 3_600_000
+  await driver.send(
+    source,
+    [...before, rogue, 1_000].map((at) => ({ at })),
+  )
+  expect(driver.received(out).slice(before.length)).toEqual([
+    `${rogue} after ${before[0] ?? 'none'}`,
+    `1000 after ${rogue}`,
+  ])
+})
+
+test('its dead letter says so, as it must be late when it is sent again', async () => {
+  const app = new Topology('rogues')
+  const source = app.source('events', z.object({ at: z.number() }), {
+    eventTime: epochMs(({ at }) => at, { from: '1900-01-01' }),
+    skewLimit: minutes(10),
+  })
+  source
+    .keyBy('all', () => 'all')
+    .process('refuse', {
+      state: { last: valueState<number>() },
+      step(): string[] {
+        throw new TerminalError('no')
+      },
+    })
+    .to(app.sink<string>('out'))
+  const driver = new TestDriver(app, { nowMs: 0 })
+  await driver.send(source, [{ at: 1 }, { at: 3 * 3_600_000 }])
+  expect(driver.deadLetters.map(({ keyed }) => keyed?.isSkewed)).toEqual([undefined, true])
 })
 
 test('behind a step that has no windows a record of a wrong clock is taken as it comes, and moves no time', async () => {

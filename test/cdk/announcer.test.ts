@@ -112,7 +112,7 @@ describe('the announcer of an application', () => {
       ].sort(),
     )
     Template.fromStack(stack).hasResourceProperties('AWS::IAM::Policy', {
-      PolicyName: Match.stringLikeRegexp('^RidesAnnouncerFunction'),
+      PolicyName: Match.stringLikeRegexp('^RidesAnnouncerRole'),
       PolicyDocument: {
         Statement: Match.arrayWith([
           Match.objectLike({

@@ -94,7 +94,8 @@ describe('the bundle of a Kinesis application', () => {
   })
 })
 
-const sinksAndLetters = ['KINESIS_SINK', 'DYNAMODB_SINK', 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_SQS']
+const otherSinks = ['SQS_SINK', 'EVENTBRIDGE_SINK', 'FIREHOSE_SINK']
+const sinksAndLetters = ['KINESIS_SINK', 'DYNAMODB_SINK', ...otherSinks, 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_SQS']
 
 describe('what a bundler leaves out', () => {
   const leftOut = (change: Partial<StageBindings>) =>
@@ -131,7 +132,7 @@ describe('what a bundler leaves out', () => {
         sinks: [{ name: 't', kind: 'dynamodb', tableName: 't', partitionKey: 'id' }],
         deadLetters: { kind: 'sqs', queueUrl: 'q' },
       },
-      ['KINESIS_SINK', 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_S3', ...keyed],
+      ['KINESIS_SINK', ...otherSinks, 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_S3', ...keyed],
     ],
   ])('%s', (_, change, expected) => {
     expect(leftOut(change)).toEqual(expected)

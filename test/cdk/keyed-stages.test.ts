@@ -150,7 +150,7 @@ describe('grants', () => {
       'kinesis:PutRecords RidesbydriverStream',
     ])
     Template.fromStack(stack).hasResourceProperties('AWS::IAM::Policy', {
-      PolicyName: Match.stringLikeRegexp('^RidesridesFunction'),
+      PolicyName: Match.stringLikeRegexp('^RidesridesRole'),
       PolicyDocument: {
         Statement: Match.arrayWith([
           Match.objectLike({

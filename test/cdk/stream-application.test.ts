@@ -155,6 +155,8 @@ describe('a deployed topology', () => {
       'kinesis:GetShardIterator Refunds',
       'kinesis:ListShards Refunds',
       'kinesis:PutRecords Ledger',
+      'logs:CreateLogStream ShoprefundsLogs',
+      'logs:PutLogEvents ShoprefundsLogs',
       's3:PutObject ShopDeadLetterPayloads/*',
       'sqs:SendMessage ShopDeadLetters',
     ])

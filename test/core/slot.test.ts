@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import { checkSlots, firstHashOf, mostSlots, slotOf, slotsIn } from '../../lib/core/slot.ts'
+import { checkSlots, firstHashOf, mostSlots, slotOf, slotsHeld, slotsIn } from '../../lib/core/slot.ts'
 
 const hashes = 2n ** 128n
 
@@ -45,6 +45,25 @@ describe('firstHashOf', () => {
 
   test('a slot that is none of the stage is a bug of ours', () => {
     for (const slot of [-1, 64, 0.5]) expect(() => firstHashOf(slot, 64)).toThrow('is none of 64')
+  })
+})
+
+describe('slotsHeld', () => {
+  test('of the partitions of a Kafka topic each slot is in one: that of its remainder', () => {
+    fc.assert(
+      fc.property(powerOfTwo, fc.integer({ min: 1, max: 64 }), (slots, partitions) => {
+        const held = Array.from({ length: partitions }, (_, remainder) => slotsHeld({ remainder, partitions }, slots))
+        for (const [partition, own] of held.entries()) {
+          expect(own.every((slot) => slot % partitions === partition)).toBe(true)
+          expect(own).toEqual(own.toSorted((a, b) => a - b))
+        }
+        expect(held.flat().toSorted((a, b) => a - b)).toEqual(Array.from({ length: slots }, (_, slot) => slot))
+      }),
+    )
+  })
+
+  test('of a hash range they are those of the range', () => {
+    expect(slotsHeld({ startHash: '0', endHash: String(hashes / 2n - 1n) }, 4)).toEqual([0, 1])
   })
 })
 

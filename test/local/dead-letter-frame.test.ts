@@ -39,6 +39,11 @@ test('the frame has the record as it failed, under the identity of its dead lett
   })
 })
 
+test('its value has the schema version that it failed with', async () => {
+  const { bytes } = (await frameOf(entryOf({ keyed: { ...coordinates, schemaVersion: 3 } }))) as EncodedFrame
+  expect(decodeFrame(bytes)).toMatchObject({ schemaVersion: 3 })
+})
+
 test('it goes to the slot of its key, whatever slot it failed in', async () => {
   for (const slots of [1, 64, 4_096]) {
     expect(await frameOf(entryOf(), slots)).toMatchObject({ slot: slotOf('Zürich', slots) })
@@ -48,6 +53,12 @@ test('it goes to the slot of its key, whatever slot it failed in', async () => {
 test('a record before which nothing came has no own mark', async () => {
   const { bytes } = (await frameOf(entryOf({ keyed: { ...coordinates, ownMarkMs: null } }))) as EncodedFrame
   expect(decodeFrame(bytes)).toMatchObject({ records: [{ ownMarkMs: Number.NEGATIVE_INFINITY }] })
+})
+
+test('a record beyond the skew limit is late for every window again', async () => {
+  const keyed = { ...coordinates, ownMarkMs: null, isSkewed: true } as const
+  const { bytes } = (await frameOf(entryOf({ keyed }))) as EncodedFrame
+  expect(decodeFrame(bytes)).toMatchObject({ records: [{ ownMarkMs: Number.POSITIVE_INFINITY }] })
 })
 
 test('an entry that was offloaded goes with the bytes of its object', async () => {

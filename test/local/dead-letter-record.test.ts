@@ -1,9 +1,12 @@
+import { dynamoDbStreamRecords } from '../../lib/aws/dynamodb-stream-records.ts'
 import { kafkaRecords } from '../../lib/aws/kafka-records.ts'
 import { kinesisRecords } from '../../lib/aws/kinesis-records.ts'
+import { sqsRecords } from '../../lib/aws/sqs-records.ts'
 import type { SourceRecord } from '../../lib/core/record.ts'
 import { misfit, type OriginalRecord, originalRecord, redriveEvent } from '../../lib/local/dead-letter-record.ts'
 import type { SourceBinding } from '../../lib/plan/stage-bindings.ts'
 import { deadLetterOf } from '../../lib/runtime/dead-letter.ts'
+import { dynamoDbStreamEvent, sqsEvent } from '../../lib/testing/index.ts'
 import { aggregateOf } from '../aws/kpl-aggregate-bytes.ts'
 
 const kinesis = {
@@ -95,6 +98,41 @@ test('a Kafka record comes back with its partition, offset, timestamp, key, valu
     ])
     expect(ofKafka(event).map(fieldsOf)).toEqual([fieldsOf(original)])
   }
+})
+
+test.each([
+  ['a standard queue', undefined, 'orders'],
+  ['a FIFO queue', (index: number) => `group ${index}`, 'orders.fifo'],
+])('a message of %s comes back with its position, partition, key, body and attributes', async (_, group, queue) => {
+  const binding = { name: 'orders', kind: 'sqs', queueArn: `arn:aws:sqs:eu-west-1:0:${queue}` } as const
+  const read = (event: unknown) =>
+    sqsRecords(viaJson(event), 'orders').map(({ records }) => records.at(0) as SourceRecord)
+  const event = sqsEvent(['ä', '{}'], {
+    source: { name: 'orders' },
+    attributes: { trace: 't-1' },
+    ...(group ? { group } : {}),
+  })
+  for (const original of read(event)) {
+    const record = await giveUp(original)
+    expect(misfit(record, binding)).toBeUndefined()
+    expect(read(redriveEvent(record, binding)).map(fieldsOf)).toEqual([fieldsOf(original)])
+    const other = { ...binding, queueArn: 'arn:aws:sqs:eu-west-1:0:new' }
+    expect(misfit(record, other)).toBe(`it came from queue "${queue}", and "orders" is bound to queue "new" now`)
+  }
+})
+
+test("a change of a table comes back with its position, partition and all of the stream's record", async () => {
+  const event = dynamoDbStreamEvent([
+    { type: 'insert', key: { id: 'a' }, after: { id: 'a', n: 1n }, changedAtMs: 5_000 },
+  ])
+  const streamArn = String(event.Records[0]?.eventSourceARN)
+  const binding = { name: 'orders', kind: 'dynamodb-stream', streamArn } as const
+  const read = (from: unknown) => dynamoDbStreamRecords(viaJson(from), 'orders').records.at(0) as SourceRecord
+  const record = await giveUp(read(event))
+  expect(misfit(record, binding)).toBeUndefined()
+  expect(fieldsOf(read(redriveEvent(record, binding)))).toEqual(fieldsOf(read(event)))
+  const renewed = { ...binding, streamArn: streamArn.replace('2026-01-01', '2026-02-02') }
+  expect(misfit(record, renewed)).toMatch(/^it came from the stream "2026-01-01T.*bound to the stream "2026-02-02T/)
 })
 
 test('a self-managed cluster has no ARN in the event', async () => {

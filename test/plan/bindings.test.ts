@@ -5,6 +5,7 @@ import { type BoundName, checkBindings } from '../../lib/plan/bindings.ts'
 import { type Plan, plan } from '../../lib/plan/plan.ts'
 import { adapterSwitches, adaptersOf, type StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { Topology } from '../../lib/topology/topology.ts'
+import { rides } from '../testing/rides.ts'
 
 /** Sources a, b, c that each write to the sink x, y, z below them. */
 function threeLines(): Plan {
@@ -128,6 +129,31 @@ test('a circle is refused exactly where following sinks comes back', () => {
   )
 })
 
+test('a source without partitions is refused where it feeds a keyed stage, and taken where it feeds sinks', () => {
+  const without = { resource: 's1', feedsNoKeyedStage: 'it is a queue: bind a stream' }
+  expect(() => checkBindings(threeLines(), [{ name: 'a', ...without }, ...sources.slice(1)], sinks)).not.toThrow()
+  const bind = () =>
+    checkBindings(plan(rides().app), [{ name: 'rides', ...without }], bound({ drivers: 's2', cities: 's3' }))
+  expect(bind).toThrow(ConfigurationError)
+  expect(bind).toThrow('source "rides" feeds the keyed stage "by-driver", and cannot: it is a queue: bind a stream.')
+})
+
+test('the adapters of the sinks of other services are those of their kinds', () => {
+  const bindings: StageBindings = {
+    formatVersion: 1,
+    topology: 'app',
+    sources: [{ name: 'a', kind: 'sqs', queueArn: 'arn' }],
+    sinks: [
+      { name: 'x', kind: 'sqs', queueUrl: 'q', fifo: false },
+      { name: 'y', kind: 'eventbridge', eventBusName: 'b', source: 's', detailType: 'd' },
+      { name: 'z', kind: 'firehose', deliveryStreamName: 'f', delimiter: '' },
+    ],
+    deadLetters: { kind: 's3', bucket: 'b' },
+  }
+  const expected = ['sqs-sink', 'eventbridge-sink', 'firehose-sink', 'dead-letters-s3']
+  expect([...adaptersOf(bindings)]).toEqual(expected)
+})
+
 test('a bundle needs the adapters of what is bound, and no other', () => {
   const bindings: StageBindings = {
     formatVersion: 1,
@@ -158,6 +184,9 @@ test('a bundle needs the adapters of what is bound, and no other', () => {
   expect(adapterSwitches(offloading)).toEqual({
     'process.env.MILLRACE_ADAPTER_KINESIS_SINK': '"false"',
     'process.env.MILLRACE_ADAPTER_DYNAMODB_SINK': '"false"',
+    'process.env.MILLRACE_ADAPTER_SQS_SINK': '"false"',
+    'process.env.MILLRACE_ADAPTER_EVENTBRIDGE_SINK': '"false"',
+    'process.env.MILLRACE_ADAPTER_FIREHOSE_SINK': '"false"',
     'process.env.MILLRACE_ADAPTER_STATE_DYNAMODB': '"false"',
     'process.env.MILLRACE_ADAPTER_FRAMES_KINESIS': '"false"',
     'process.env.MILLRACE_ADAPTER_LINEAGE_KINESIS': '"false"',

@@ -53,7 +53,7 @@ function world(shards: readonly ListedPartition[] = [shard('a', 0, 2), shard('b'
   const teller = new MarkTeller({ stage: 'trips', feeds, ports, everyMs })
   const tell = async (markMs: number, partition = 'p-0') => {
     told.length = 0
-    await teller.tell(partition, markMs, signal)
+    await teller.tell({ partition, generation: 1 }, markMs, signal)
     return [...told]
   }
   return { clock, tell, state, lines: memory.lines }

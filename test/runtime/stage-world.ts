@@ -275,6 +275,7 @@ export class StageWorld {
       deleteDue: (entries, until) => this.#call('delete-due', '', () => store.deleteDue(entries, until)),
       readManifest: (until) => store.readManifest(until),
       writeManifest: (value, until) => store.writeManifest(value, until),
+      replaceManifest: (read, value, until) => store.replaceManifest(read, value, until),
     }
   }
 }

@@ -56,6 +56,12 @@ test('whichever numbers kill, each is found in turn, and none other', () => {
   )
 })
 
+test('what somebody skipped is given up at the next attempt, however often it may fail', () => {
+  expect(verdictOf({ number: 4, attempts: 1, skipped: true }, 4, 1_000)).toBe('give-up')
+  expect(verdictOf({ number: 4, attempts: 9, skipped: true }, 4, 3)).toBe('give-up')
+  expect(verdictOf({ number: 4, attempts: 1, skipped: true }, 5, 3)).toBe('step')
+})
+
 test('a failing record is stepped until its attempts are used up, a killer never (3)', () => {
   expect(verdictOf(undefined, 4, 3)).toBe('step')
   expect([1, 2, 3, 4].map((attempts) => verdictOf({ number: 4, attempts }, 4, 3))).toEqual([

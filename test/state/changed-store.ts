@@ -11,6 +11,7 @@ export function changedStore(store: StateStore, changes: Partial<StateStore>): S
     commit: (...args) => store.commit(...args),
     readManifest: (...args) => store.readManifest(...args),
     writeManifest: (...args) => store.writeManifest(...args),
+    replaceManifest: (...args) => store.replaceManifest(...args),
     putDue: (...args) => store.putDue(...args),
     readDue: (...args) => store.readDue(...args),
     deleteDue: (...args) => store.deleteDue(...args),

@@ -357,6 +357,16 @@ const broken: [what: string, rule: RegExp, Change][] = [
     },
   ],
   [
+    'replaces whatever manifest is there',
+    /rule 8: over a manifest that is not there/,
+    (store) => ({
+      async replaceManifest(_, value, signal) {
+        const manifest = await store.readManifest(signal)
+        return manifest !== undefined && store.replaceManifest(manifest, value, signal)
+      },
+    }),
+  ],
+  [
     'keeps the manifest as JSON',
     /rule 8: the manifest/,
     (store) => ({

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { slotsIn } from '../../lib/core/slot.ts'
+import { slotsHeld } from '../../lib/core/slot.ts'
 import { sequenceNumber } from '../../lib/testing/events.ts'
 import { MemoryStream, sourceLineage } from '../../lib/testing/memory-streams.ts'
 import { VirtualClock } from '../../lib/testing/virtual-clock.ts'
@@ -51,8 +51,7 @@ test('a frame is found in the shard whose hash range says that it holds the slot
       await by.publisher.publish(all, never)
       const found = new Set<number>()
       for (const { shardId, frames } of by.take()) {
-        const { startHash, endHash } = (await by.lineage.describe(shardId, never)) ?? { startHash: '0', endHash: '0' }
-        const held = slotsIn(startHash, endHash, slots)
+        const held = slotsHeld((await by.lineage.describe(shardId, never)) ?? { startHash: '0', endHash: '0' }, slots)
         for (const { slot } of frames) {
           expect(held).toContain(slot)
           found.add(slot)

@@ -47,6 +47,25 @@ test('a keyBy has the type of its key, and its values are as they were', () => {
   trips().keyBy('later', async (trip) => trip.driver)
 })
 
+test('a keyBy of a later version has an upcaster for each version before it, the last of which gives its values', () => {
+  const key = (trip: Trip) => trip.driver
+  const miles = (old: { readonly driver: string; readonly miles: number }) => ({
+    driver: old.driver,
+    km: old.miles * 1.6,
+  })
+  const dated = (old: Omit<Trip, 'day'>): Trip => ({ ...old, day: '' })
+  trips().keyBy('by-driver', key, { version: 1 })
+  trips().keyBy('by-driver', key, { slots: 4, version: 2, upcast: { 1: dated } })
+  trips().keyBy('by-driver', key, { version: 3, upcast: { 1: miles, 2: dated } })
+  const refused = 'add upcast: {'
+  // @ts-expect-error version 2 has no upcaster
+  expect(() => trips().keyBy('by-driver', key, { version: 2 })).toThrow(refused)
+  // @ts-expect-error version 3 has none for version 2
+  expect(() => trips().keyBy('by-driver', key, { version: 3, upcast: { 1: dated } })).toThrow(refused)
+  // @ts-expect-error the last upcaster gives no Trip
+  trips().keyBy('by-driver', key, { version: 2, upcast: { 1: miles } })
+})
+
 test('a step sees its key, its record and a view of each state', () => {
   byDriver().process('all', {
     state: {

@@ -155,6 +155,40 @@ describe('types', () => {
   })
 })
 
+describe('a step whose outputs come of its timers alone', () => {
+  const state = { last: valueState<Bid>() }
+  const timers = { idle: eventTimer() }
+
+  test('has their type, whether it returns nothing or an empty list', () => {
+    const quiet = bids().keyed.process('quiet', {
+      state,
+      timers,
+      step: (bid, { state, timers }) => {
+        state.last.set(bid)
+        timers.idle.set(bid.price)
+      },
+      onTimer: { idle: (timeMs, { state }) => [{ timeMs, price: state.last.get()?.price }] },
+    })
+    check<Equal<Value<typeof quiet>, { timeMs: number; price: number | undefined }>>()
+    const empty = bids().keyed.process('empty', {
+      state,
+      timers,
+      step(bid, { timers }) {
+        timers.idle.set(bid.price)
+        return []
+      },
+      onTimer: { idle: (timeMs, { key }) => [`${key} ${timeMs}`] },
+    })
+    check<Equal<Value<typeof empty>, string>>()
+  })
+
+  test('and each timer has something to do', () => {
+    // @ts-expect-error nothing is said of idle
+    const make = () => bids().keyed.process('none', { state, timers, step: () => undefined, onTimer: {} })
+    expect(make).toThrow('the timer "idle" of process "none" has nothing to do')
+  })
+})
+
 describe('in a topology', () => {
   test('a window is a keyed operator with a side output', () => {
     const { app, keyed, out } = bids()

@@ -28,10 +28,10 @@ export function nextBatch(
 
 /**
  * When the window closes in which the first waiting record arrived. A stream's next window begins when the previous
- * invocation completes, and an empty window is followed by another.
+ * invocation completes, and an empty window is followed by another; one without a start, as of Kafka, begins with that record.
  */
-export function windowEndMs(windowStartMs: number, firstWaitingMs: number, windowMs: number): number {
-  if (windowMs === 0) return firstWaitingMs
+export function windowEndMs(windowStartMs: number | undefined, firstWaitingMs: number, windowMs: number): number {
+  if (windowMs === 0 || windowStartMs === undefined) return firstWaitingMs + windowMs
   const emptyWindows = Math.max(0, Math.floor((firstWaitingMs - windowStartMs) / windowMs))
   return windowStartMs + (emptyWindows + 1) * windowMs
 }

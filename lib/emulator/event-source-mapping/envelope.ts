@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
+import { stableUuid } from '../stable-uuid.ts'
 import type { FailureMessage, SourceFormat, SourceRecord } from './ports.ts'
 
 /** Why a batch was given up, as the envelope says it. */
-export type FailureCondition = 'RetryAttemptsExhausted' | 'RecordAgeExceeded'
+export type FailureCondition = 'RetryAttemptsExhausted' | 'RetriesExhausted' | 'RecordAgeExceeded'
 
 export interface GivenUpBatch {
   readonly records: readonly SourceRecord[]
@@ -47,12 +47,5 @@ export function failureMessage(
   const [day = '', time = ''] = timestamp.slice(0, 19).split('T')
   const id = stableUuid('failure', mapping.uuid, shardId, requestId, records[0]?.sequenceNumber ?? '')
   const objectKey = `aws/lambda/${mapping.uuid}/${shardId}/${day.replaceAll('-', '/')}/${day}T${time.replaceAll(':', '.')}-${id}`
-  return { envelope, objectKey }
-}
-
-/** A UUID that depends on its parts alone, so that a replayed simulation shows the same ids. */
-export function stableUuid(...parts: readonly string[]): string {
-  const hex = createHash('md5').update(JSON.stringify(parts)).digest('hex')
-  const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 0x3) | 0x8).toString(16)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`
+  return { envelope, objectKey, ...(format.messageKey === undefined ? {} : { key: format.messageKey(records) }) }
 }

@@ -1,5 +1,6 @@
 /**
- * One lane of a shard: what waits, the batch in flight and its retries. With a parallelization factor of 1 a shard has one.
+ * One lane: what waits, the batch in flight and its retries. Of a shard with a parallelization factor of 1 there is one; of a Kafka
+ * topic there is one for each poller.
  *
  * Invariants:
  * 1. At most one invocation is in flight, and records leave in the order in which they came.
@@ -8,10 +9,11 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import { describeError } from '../../core/errors.ts'
+import { stableUuid } from '../stable-uuid.ts'
 import { nextBatch, windowEndMs } from './batching.ts'
 import type { MappingCounters } from './counters.ts'
 import type { Doorbell } from './doorbell.ts'
-import { type FailureCondition, failureMessage, stableUuid } from './envelope.ts'
+import { type FailureCondition, failureMessage } from './envelope.ts'
 import type { FailureDestination, InvocationOutcome, Invoker, SourceFormat } from './ports.ts'
 import type { PendingRecord } from './progress.ts'
 import { readResponse } from './response.ts'
@@ -20,6 +22,7 @@ import type { ResolvedSettings } from './settings.ts'
 
 /** What lanes share: the parts of the mapping and the state of their shard. */
 export interface LaneContext {
+  /** The shard; of Kafka the topic. */
   readonly shardId: string
   readonly settings: ResolvedSettings
   readonly format: SourceFormat
@@ -61,7 +64,6 @@ export class Lane {
   readonly index: number
   readonly #context: LaneContext
   #waiting: PendingRecord[] = []
-  #firstWaitingMs = 0
   #windowStartMs: number
   #work: Attempt<PendingRecord>[] = []
   #isInvoking = false
@@ -105,7 +107,6 @@ export class Lane {
 
   /** Takes records, in the order of the shard. */
   offer(record: PendingRecord): void {
-    if (this.#waiting.length === 0) this.#firstWaitingMs = this.#context.clock.nowMs()
     this.#waiting.push(record)
   }
 
@@ -126,9 +127,11 @@ export class Lane {
   /** Forms a batch when one is due; else says how long until its window closes, where one is open. */
   #takeBatch(): number | undefined {
     const { settings, format, clock } = this.#context
-    if (this.#waiting.length === 0 || this.#context.isPaused()) return undefined
+    const [first] = this.#waiting
+    if (first === undefined || this.#context.isPaused()) return undefined
     const { count, isFull } = nextBatch(this.#waiting, { ...settings, emptyEventBytes: format.emptyEventBytes })
-    const waitMs = windowEndMs(this.#windowStartMs, this.#firstWaitingMs, settings.windowMs) - clock.nowMs()
+    const windowStartMs = settings.windowBegins === 'first-record' ? undefined : this.#windowStartMs
+    const waitMs = windowEndMs(windowStartMs, first.readMs, settings.windowMs) - clock.nowMs()
     if (!isFull && waitMs > 0) return waitMs
     this.#work = [firstAttempt(this.#waiting.slice(0, count))]
     this.#waiting = this.#waiting.slice(count)
@@ -137,7 +140,7 @@ export class Lane {
 
   /** One move of the batch in progress: drop what is too old, wait, or attempt it. */
   async #advance(): Promise<void> {
-    const { clock, bell, settings } = this.#context
+    const { clock, bell, settings, format } = this.#context
     const [attempt] = this.#work
     if (attempt === undefined) return
     // No await from the loop's look at the mapping's state to the waits below: a ring in between would be lost.
@@ -163,7 +166,11 @@ export class Lane {
     const { done, discarded, retry } = afterAttempt(batch, result, settings, clock.nowMs())
     if (discarded !== undefined) {
       const { records, invokeCount } = discarded
-      await this.#giveUp(records, 'RetryAttemptsExhausted', { invokeCount, requestId, functionError })
+      await this.#giveUp(records, format.exhausted ?? 'RetryAttemptsExhausted', {
+        invokeCount,
+        requestId,
+        functionError,
+      })
     }
     await this.#finish([...done, ...(discarded?.records ?? [])], retry)
   }
@@ -192,7 +199,7 @@ export class Lane {
   }
 
   async #attempt(attempt: Attempt<PendingRecord>) {
-    const { counters, settings } = this.#context
+    const { counters, settings, format } = this.#context
     const { records } = attempt
     const requestId = this.#nextRequestId(records)
     this.#isInvoking = true
@@ -205,7 +212,7 @@ export class Lane {
     }
     const result: AttemptResult & { unrecognised?: string } =
       outcome.kind === 'answered'
-        ? readResponse(outcome.payload, records, settings)
+        ? readResponse(outcome.payload, records, settings, format)
         : { kind: outcome.kind === 'not-run' ? 'not-run' : 'failure', reason: outcome.reason }
     if (result.kind === 'failure' || result.kind === 'partial') counters.failedInvokeEvents += records.length
     if (result.unrecognised !== undefined) {

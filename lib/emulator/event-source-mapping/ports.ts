@@ -3,6 +3,9 @@
  * under a virtual clock and scripted ports the same script gives the same run.
  */
 
+import type { FailureCondition } from './envelope.ts'
+import type { Verdict } from './response.ts'
+
 /** One record of a shard, as the source holds it. */
 export interface SourceRecord {
   /** A decimal integer of up to about 56 digits, comparable within its shard only. */
@@ -50,8 +53,9 @@ export interface InvocationInfo {
   /** Unique per attempt, in the form of a UUID. */
   readonly requestId: string
   readonly functionArn: string
+  /** The shard; of Kafka the topic, as a batch may hold records of several partitions. */
   readonly shardId: string
-  /** From 0; always 0 with a parallelization factor of 1. */
+  /** From 0; always 0 with a parallelization factor of 1. Of Kafka the poller. */
   readonly lane: number
   /** From 1: which attempt at this batch it is. */
   readonly attempt: number
@@ -100,25 +104,33 @@ export interface FailureMessage {
   readonly envelope: Readonly<Record<string, unknown>>
   /** Only for S3: `aws/lambda/<uuid>/<shardId>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<uuid>`. */
   readonly objectKey: string
+  /** Only of Kafka: the key of the batch's first record, which a topic as destination places it by; null where that has none. */
+  readonly key?: Uint8Array | null
 }
 
 /**
- * What differs between sources that are read by shards, Kinesis and DynamoDB Streams. Everything else of a mapping is the same
- * for them.
+ * What differs between sources that are read by shards or partitions: Kinesis, DynamoDB Streams and Kafka. Everything else of a
+ * batch is the same for them. A source whose records hold more than a shard's takes its own kind of them.
  */
-export interface SourceFormat {
+export interface SourceFormat<R extends SourceRecord = SourceRecord> {
   /** The event that the function receives. */
-  event(records: readonly SourceRecord[], shardId: string): unknown
+  event(records: readonly R[], shardId: string): unknown
   /** Bytes of the event's JSON with no record in it. */
   readonly emptyEventBytes: number
   /** Bytes that the record adds to the event's JSON, with the comma before it. */
-  eventBytes(record: SourceRecord, shardId: string): number
+  eventBytes(record: R, shardId: string): number
   /** The key of the filter pattern that stands for the record's own content: `data` for Kinesis. */
   readonly filterKey: string
   /** JSON text of the record's content, or `undefined` where its bytes are no text. */
-  filterText(record: SourceRecord): string | undefined
+  filterText(record: R): string | undefined
   /** What filters see of the record beside its content. */
-  filterMetadata(record: SourceRecord): Readonly<Record<string, string | Readonly<Record<string, string>>>>
+  filterMetadata(record: R): Readonly<Record<string, string | Readonly<Record<string, string>>>>
   /** Name and form of the envelope's batch information. */
-  batchInfo(records: readonly SourceRecord[], shardId: string): Readonly<Record<string, unknown>>
+  batchInfo(records: readonly R[], shardId: string): Readonly<Record<string, unknown>>
+  /** What a list of failures means that is not empty. @default as of a shard: the lowest one and all that lies behind it */
+  failuresIn?(failures: readonly unknown[], records: readonly R[]): Verdict
+  /** How the envelope says that retries are spent. @default 'RetryAttemptsExhausted' */
+  readonly exhausted?: FailureCondition
+  /** The key under which the envelope goes to a topic. @default none */
+  messageKey?(records: readonly R[]): Uint8Array | null
 }

@@ -3,6 +3,8 @@ import type { SourceRecord } from './ports.ts'
 /** A record between its read and the checkpoint that covers it. */
 export interface PendingRecord extends SourceRecord {
   readonly eventBytes: number
+  /** When it was read, milliseconds since 1970. */
+  readonly readMs: number
   isDone: boolean
 }
 

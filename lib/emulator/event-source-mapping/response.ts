@@ -1,11 +1,11 @@
-import type { SourceRecord } from './ports.ts'
+import type { SourceFormat, SourceRecord } from './ports.ts'
 
 /** What an answered invocation means for its batch. */
 export type Verdict =
   | { readonly kind: 'success'; readonly unrecognised?: string }
   | { readonly kind: 'failure'; readonly reason: string }
-  /** Everything before `index` is done; it and all after it are retried. */
-  | { readonly kind: 'partial'; readonly index: number; readonly reason: string }
+  /** `left` are the indexes, ascending, of what is retried; everything else is done. */
+  | { readonly kind: 'partial'; readonly left: readonly number[]; readonly reason: string }
 
 export interface ResponseRules {
   readonly reportsItemFailures: boolean
@@ -16,11 +16,17 @@ export interface ResponseRules {
  * Reads an answer as the mapping of a stream does. Only with ReportBatchItemFailures does it mean anything at all; then
  * nothing (`null`, `""`, `[]`, `{}`, no failures) is success, valid identifiers put the checkpoint at the lowest of them, and
  * any identifier that is empty, missing, no string or not of this batch fails the whole batch. An answer of an unknown shape is a
- * success as far as is known: the records are lost in silence, so the verdict says what was strange.
+ * success as far as is known: the records are lost in silence, so the verdict says what was strange. What a list of failures means
+ * is the source's own where its format says so.
  *
  * @see https://docs.aws.amazon.com/lambda/latest/dg/services-kinesis-batchfailurereporting.html
  */
-export function readResponse(payload: unknown, records: readonly SourceRecord[], rules: ResponseRules): Verdict {
+export function readResponse(
+  payload: unknown,
+  records: readonly SourceRecord[],
+  rules: ResponseRules,
+  { failuresIn = lowestFailure }: Pick<SourceFormat, 'failuresIn'> = {},
+): Verdict {
   if (!rules.reportsItemFailures || isNothing(payload)) return { kind: 'success' }
   if (typeof payload !== 'object' || payload === null || !Object.hasOwn(payload, 'batchItemFailures')) {
     return unrecognised(payload, rules)
@@ -28,7 +34,7 @@ export function readResponse(payload: unknown, records: readonly SourceRecord[],
   const failures: unknown = (payload as { batchItemFailures: unknown }).batchItemFailures
   if (failures === null || failures === undefined) return { kind: 'success' }
   if (!Array.isArray(failures)) return { kind: 'failure', reason: 'batchItemFailures is not a list' }
-  return failures.length === 0 ? { kind: 'success' } : lowestFailure(failures, records)
+  return failures.length === 0 ? { kind: 'success' } : failuresIn(failures, records)
 }
 
 function lowestFailure(failures: readonly unknown[], records: readonly SourceRecord[]): Verdict {
@@ -41,10 +47,11 @@ function lowestFailure(failures: readonly unknown[], records: readonly SourceRec
       return { kind: 'failure', reason: `itemIdentifier ${shown(identifier)} is not in the batch` }
     if (lowest === undefined || isBefore(records[index], records[lowest])) lowest = index
   }
+  const first = lowest ?? 0
   return {
     kind: 'partial',
-    index: lowest ?? 0,
-    reason: `the function reported ${records[lowest ?? 0]?.sequenceNumber} as failed; its log says why`,
+    left: Array.from({ length: records.length - first }, (_, i) => first + i),
+    reason: `the function reported ${records[first]?.sequenceNumber} as failed; its log says why`,
   }
 }
 
@@ -67,6 +74,6 @@ function unrecognised(payload: unknown, rules: ResponseRules): Verdict {
     : { kind: 'failure', reason }
 }
 
-function shown(identifier: unknown): string {
+export function shown(identifier: unknown): string {
   return identifier === undefined ? '(missing)' : JSON.stringify(identifier).slice(0, 80)
 }

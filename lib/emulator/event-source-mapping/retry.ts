@@ -2,7 +2,7 @@
  * What happens to a batch after an attempt, as pure functions.
  *
  * Invariants:
- * 1. `done`, `discarded` and `retry` together are the batch, in order: nothing is dropped, doubled or reordered.
+ * 1. `done`, `discarded` and `retry` together are the batch, each in its order: nothing is dropped, doubled or reordered.
  * 2. Only an invocation that ran and made no progress spends the budget of 1 + R; progress starts a fresh one, a split spends nothing.
  * 3. A split makes both parts smaller, so splitting ends.
  */
@@ -26,7 +26,7 @@ export type AttemptResult =
   | { readonly kind: 'success' }
   | { readonly kind: 'not-run'; readonly reason: string }
   | { readonly kind: 'failure'; readonly reason: string }
-  | { readonly kind: 'partial'; readonly index: number; readonly reason: string }
+  | { readonly kind: 'partial'; readonly left: readonly number[]; readonly reason: string }
 
 export interface Aftermath<R> {
   readonly done: readonly R[]
@@ -56,9 +56,10 @@ export function afterAttempt<R>(
     return { ...attempt, failures, dueMs: nowMs + backoffMs(failures, rules), reason: result.reason, ...part }
   }
   if (result.kind === 'not-run') return { done: [], discarded: undefined, retry: [again({})] }
-  if (result.kind === 'partial' && result.index > 0) {
-    const rest = again({ records: records.slice(result.index), invokeCount: 0, failures: 1 })
-    return { done: records.slice(0, result.index), discarded: undefined, retry: [rest] }
+  if (result.kind === 'partial' && result.left.length < records.length) {
+    const left = new Set(result.left)
+    const rest = again({ records: records.filter((_, i) => left.has(i)), invokeCount: 0, failures: 1 })
+    return { done: records.filter((_, i) => !left.has(i)), discarded: undefined, retry: [rest] }
   }
   if (result.kind === 'failure' && rules.bisect && records.length > 1) {
     const middle = Math.ceil(records.length / 2)

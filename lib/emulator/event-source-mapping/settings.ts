@@ -87,6 +87,7 @@ export interface ResolvedSettings extends EmulationSettings {
   readonly startingPositionTimestampMs: number | undefined
   readonly batchSize: number
   readonly windowMs: number
+  readonly windowBegins: 'after-invocation' | 'first-record'
   readonly parallelizationFactor: number
   readonly maxRetryAttempts: number | undefined
   readonly maxRecordAgeMs: number | undefined
@@ -132,6 +133,7 @@ export function resolveSettings(given: MappingSettings): ResolvedSettings {
     startingPositionTimestampMs: given.startingPositionTimestampMs,
     batchSize,
     windowMs: integer('maximumBatchingWindowInSeconds', windowSeconds, 0, 300) * 1_000,
+    windowBegins: 'after-invocation',
     parallelizationFactor,
     maxRetryAttempts: retries === -1 ? undefined : retries,
     maxRecordAgeMs: ageSeconds === -1 ? undefined : ageSeconds * 1_000,

@@ -1,17 +1,13 @@
 /**
- * One shard of a mapping: reads ahead within bounds, filters, spreads records over the lanes and saves how far it is.
+ * One shard of a mapping: its records spread over the lanes that deliver them.
  *
  * Invariants:
- * 1. The saved position never passes a record that is not done (see ShardProgress) and is written by one save at a time.
- * 2. Reading goes on after the last record that was read, whatever failed in between.
- * 3. `run` says `drained` only after the checkpoint that says so is saved.
+ * 1. What holds of reading and saving is said in log-source.ts.
+ * 2. `run` says `drained` only after the checkpoint that says so is saved.
  */
-import { describeError } from '../../core/errors.ts'
 import { Doorbell } from './doorbell.ts'
 import { Lane, type LaneContext, type LaneStatus } from './lane.ts'
-import type { Checkpoint, ReadPosition, ShardRead, ShardReader, SourceRecord } from './ports.ts'
-import { type PendingRecord, ShardProgress } from './progress.ts'
-import { backoffMs } from './retry.ts'
+import { LogSource, type LogSourceOptions } from './log-source.ts'
 
 /** A shard as a display shows it. */
 export interface ShardStatus {
@@ -33,39 +29,27 @@ export interface ShardStatus {
   readonly lanes: readonly LaneStatus[]
 }
 
-export interface ShardRunnerOptions extends Omit<LaneContext, 'bell' | 'hasEnded' | 'isHeldUp' | 'commit'> {
-  readonly reader: ShardReader
-  readonly accepts: (record: SourceRecord) => boolean
-  readonly startAt: ReadPosition
-  /** Keeps the shard's checkpoint. */
-  save(checkpoint: Checkpoint): Promise<void>
-}
+export type ShardRunnerOptions = LogSourceOptions & Omit<LaneContext, 'bell' | 'hasEnded' | 'isHeldUp' | 'commit'>
 
 export class ShardRunner {
   readonly #options: ShardRunnerOptions
   readonly #bell = new Doorbell()
-  readonly #progress = new ShardProgress()
+  readonly #source: LogSource
   readonly #lanes: readonly Lane[]
-  #nextPosition: ReadPosition
-  #millisBehindLatest: number | undefined
-  #bufferedRecords = 0
-  #bufferedBytes = 0
-  #hasEnded = false
   #isDrained = false
-  #savedPosition: string | undefined
-  #saving: Promise<void> | undefined
-  #sourceProblem: string | undefined
-  #checkpointProblem: string | undefined
 
   constructor(options: ShardRunnerOptions) {
     this.#options = options
-    this.#nextPosition = options.startAt
+    this.#source = new LogSource(options, {
+      bell: this.#bell,
+      offer: (record) => this.#laneFor(record.partitionKey).offer(record),
+    })
     const context: LaneContext = {
       ...options,
       bell: this.#bell,
-      hasEnded: () => this.#hasEnded,
+      hasEnded: () => this.#source.hasEnded,
       isHeldUp: (lane) => this.#isHeldUp(lane),
-      commit: (records) => this.#commit(records),
+      commit: (records) => this.#source.commit(records),
     }
     const { parallelizationFactor } = options.settings
     this.#lanes = Array.from({ length: parallelizationFactor }, (_, index) => new Lane(index, context))
@@ -77,97 +61,31 @@ export class ShardRunner {
   }
 
   status(): ShardStatus {
-    const { shardId, clock } = this.#options
     const lanes = this.#lanes.map((lane) => lane.status())
     const failing = lanes.find((lane) => lane.wasNotRun && lane.failures > 0) ?? lanes.find((lane) => lane.failures > 0)
-    const oldest = this.#progress.oldestUnfinished
+    const { position, unfinished, millisBehindLatest, oldestUnfinishedAgeMs, problem } = this.#source
     return {
-      shardId,
+      shardId: this.#options.shardId,
       state: this.#state(failing),
-      reason: this.#checkpointProblem ?? this.#sourceProblem ?? failing?.reason,
-      position: this.#savedPosition,
-      unfinished: this.#bufferedRecords,
-      millisBehindLatest: this.#millisBehindLatest,
-      oldestUnfinishedAgeMs: oldest === undefined ? 0 : Math.max(0, clock.nowMs() - oldest.arrivalMs),
+      reason: problem ?? failing?.reason,
+      ...{ position, unfinished, millisBehindLatest, oldestUnfinishedAgeMs },
       lanes,
     }
   }
 
   #state(failing: LaneStatus | undefined): ShardStatus['state'] {
     if (this.#isDrained) return 'drained'
-    if (this.#checkpointProblem !== undefined || this.#sourceProblem !== undefined) return 'blocked'
+    if (this.#source.problem !== undefined) return 'blocked'
     if (failing !== undefined) return failing.wasNotRun ? 'blocked' : 'retrying'
     return this.#options.isStopping() ? 'stopped' : 'running'
   }
 
   /** Works until the mapping stops or the shard is drained. */
   async run(): Promise<'drained' | 'stopped'> {
-    await Promise.all([this.#read(), ...this.#lanes.map((lane) => lane.run())])
-    const isDone = this.#hasEnded && this.#bufferedRecords === 0
-    if (!isDone || !(await this.#saveUntilDone(() => this.#checkpoint(true)))) return 'stopped'
+    await Promise.all([this.#source.read(), ...this.#lanes.map((lane) => lane.run())])
+    if (!(await this.#source.saveDrained())) return 'stopped'
     this.#isDrained = true
     return 'drained'
-  }
-
-  async #read(): Promise<void> {
-    const { reader, settings, clock } = this.#options
-    let iterator: string | undefined
-    let failures = 0
-    while (!this.#options.isStopping()) {
-      const limit = Math.min(10_000, settings.maxBufferedRecords - this.#bufferedRecords)
-      if (this.#options.isPaused() || limit <= 0 || this.#bufferedBytes >= settings.maxBufferedBytes) {
-        await this.#bell.wait(clock)
-        continue
-      }
-      try {
-        iterator ??= await this.#open()
-        const read = await reader.read(iterator, limit)
-        failures = 0
-        this.#sourceProblem = undefined
-        await this.#take(read)
-        if (read.nextIterator === null) break
-        iterator = read.nextIterator
-        await this.#sleep(read.millisBehindLatest > 0 ? settings.backlogPollIntervalMs : settings.pollIntervalMs)
-      } catch (thrown) {
-        iterator = undefined
-        failures += 1
-        this.#sourceProblem = `cannot be read: ${describeError(thrown).message}`
-        await this.#sleep(backoffMs(failures, settings))
-      }
-    }
-    this.#bell.ring()
-  }
-
-  async #open(): Promise<string> {
-    const { reader, shardId, clock } = this.#options
-    const openedMs = clock.nowMs()
-    const iterator = await reader.open(shardId, this.#nextPosition)
-    // A second LATEST would skip what arrived since the first.
-    if (this.#nextPosition.at === 'latest') this.#nextPosition = { at: 'timestamp', timestampMs: openedMs }
-    return iterator
-  }
-
-  async #take(read: ShardRead): Promise<void> {
-    const { accepts, counters, format, shardId } = this.#options
-    this.#millisBehindLatest = read.millisBehindLatest
-    this.#hasEnded = read.nextIterator === null
-    for (const record of read.records) {
-      const isAccepted = accepts(record)
-      const eventBytes = isAccepted ? format.eventBytes(record, shardId) : 0
-      const pending: PendingRecord = { ...record, eventBytes, isDone: !isAccepted }
-      this.#progress.add(pending)
-      this.#nextPosition = { at: 'after', sequenceNumber: record.sequenceNumber }
-      counters.polledEvents += 1
-      if (!isAccepted) {
-        counters.filteredOutEvents += 1
-        continue
-      }
-      this.#bufferedRecords += 1
-      this.#bufferedBytes += eventBytes
-      this.#laneFor(record.partitionKey).offer(pending)
-    }
-    this.#bell.ring()
-    await this.#save()
   }
 
   #laneFor(partitionKey: string): Lane {
@@ -181,57 +99,5 @@ export class ShardRunner {
   #isHeldUp(lane: Lane): boolean {
     if (this.#options.settings.failingLane === 'blocks-lane') return false
     return this.#lanes.some((other) => other !== lane && other.isRetrying)
-  }
-
-  async #commit(records: readonly PendingRecord[]): Promise<void> {
-    this.#progress.finish(records)
-    await this.#save()
-    this.#bufferedRecords -= records.length
-    for (const record of records) this.#bufferedBytes -= record.eventBytes
-    this.#bell.ring()
-  }
-
-  /** Saves the position where it has moved; several callers share a save. */
-  async #save(): Promise<void> {
-    while (this.#progress.position !== this.#savedPosition) {
-      this.#saving ??= this.#saveUntilDone(() => this.#checkpoint(false)).then(() => {
-        this.#saving = undefined
-      })
-      await this.#saving
-      if (this.#checkpointProblem !== undefined) return
-    }
-  }
-
-  #checkpoint(drained: boolean): Checkpoint {
-    const sequenceNumber = this.#progress.position
-    if (sequenceNumber !== undefined) return { position: { at: 'after', sequenceNumber }, drained }
-    const { startAt } = this.#options
-    return { position: startAt.at === 'latest' ? { at: 'trim-horizon' } : startAt, drained }
-  }
-
-  /** Tries until the checkpoint is saved; when the mapping stops meanwhile, once more. False when it is not saved. */
-  async #saveUntilDone(checkpoint: () => Checkpoint): Promise<boolean> {
-    const { settings } = this.#options
-    for (let failures = 1; ; failures += 1) {
-      const isLast = this.#options.isStopping()
-      const position = this.#progress.position
-      try {
-        await this.#options.save(checkpoint())
-        this.#savedPosition = position
-        this.#checkpointProblem = undefined
-        return true
-      } catch (thrown) {
-        this.#checkpointProblem = `its checkpoint cannot be saved: ${describeError(thrown).message}`
-        if (isLast) return false
-        await this.#sleep(backoffMs(failures, settings))
-      }
-    }
-  }
-
-  /** Waits the whole time, unless the mapping stops. */
-  async #sleep(ms: number): Promise<void> {
-    const { clock } = this.#options
-    const endMs = clock.nowMs() + ms
-    while (!this.#options.isStopping() && clock.nowMs() < endMs) await this.#bell.wait(clock, endMs - clock.nowMs())
   }
 }

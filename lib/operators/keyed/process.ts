@@ -55,11 +55,22 @@ export interface Process<T, O, K, D extends StateDeclarations, S, M = Record<nev
   readonly timers?: M
   /**
    * What a timer does, by its name: it is as pure as a step, and gives any number of outputs, whose event time is the time
-   * that the timer was set to.
+   * that the timer was set to. Its outputs are of the type of the step's; where the step has none, of its own.
    */
   readonly onTimer?: {
-    readonly [N in keyof M]: (timeMs: number, context: TimerContext<K, D, S, M>) => Outputs<NoInfer<O>>
-  }
+    readonly [N in keyof M]: TimerStep<NoInfer<O>, K, D, S, M>
+  } & InferredTimerSteps<O, K, D, S, M>
+}
+
+/** What a timer does. */
+type TimerStep<O, K, D extends StateDeclarations, S, M> = (
+  timeMs: number,
+  context: TimerContext<K, D, S, M>,
+) => Outputs<O>
+
+/** The compiler infers outputs by an index signature, and not by the names of timers, which it infers itself. */
+interface InferredTimerSteps<O, K, D extends StateDeclarations, S, M> {
+  readonly [name: string]: TimerStep<O, K, D, S, M>
 }
 
 /** Makes the operator. Throws a {@link ConfigurationError} where a state, a side output or a timer cannot be one. */

@@ -18,12 +18,14 @@
  * 7. An upstream of a stage that feeds this one no longer holds nothing back, and is not closed: the deployment that took it
  *    away may be rolled back.
  * 8. A partition with a processing-time timer that is due gets a tick: a control frame, with or without news, whose arrival is
- *    the time.
+ *    the time. So does one that begins with something due, as what it follows had come to different times.
+ * 9. Upstreams are named with the generation of their stage, and nothing is said while stages are of several.
  */
 import { type FeedingStage, type KeyedStage, type Plan, stageNamed } from '../../plan/plan.ts'
 import type { EncodedFrame, UpstreamNews } from '../frames/frame.ts'
 import { encodeControl } from '../frames/frame-format.ts'
 import { upstreamKey } from '../frames/upstream-memory.ts'
+import { upstreamName } from '../progress/generation.ts'
 import type { KeyedProgress } from '../progress/progress.ts'
 import {
   type AnnouncerPorts,
@@ -115,11 +117,15 @@ class Round {
     for (const feeder of this.#feeders.values()) listed.push(...(await feeder.facts(name)))
     const said: Announced[] = []
     const frames: EncodedFrame[] = []
+    const { generation } = this.#own
+    // While stages are being reset nothing is said: what was read is of several generations.
+    if (generation === undefined || [...this.#feeders.values()].some((feeder) => feeder.generation !== generation))
+      return said
     for (const { partition, progress } of this.#own.open) {
       const news = await this.#news(progress, listed)
       const [slot] = progress.held
       if (slot === undefined || (news.length === 0 && !needsTick(progress, this.#nowMs))) continue
-      frames.push(encodeControl({ kind: 'control', from: 'announcer', slot, news }))
+      frames.push(encodeControl({ kind: 'control', from: 'announcer', slot, news: named(news, generation) }))
       said.push({ stage: name, partition, news })
     }
     if (frames.length > 0) await ports.frames?.(name)?.publish(frames, signal)
@@ -187,6 +193,13 @@ function earliestDueMs(
   return Math.min(keyed.get(stage.name)?.earliestDueMs ?? Number.POSITIVE_INFINITY, ...below)
 }
 
+/** News as frames carry it: upstreams are named with their generation. */
+const named = (news: readonly UpstreamNews[], generation: number): readonly UpstreamNews[] =>
+  news.map(({ upstream, ...rest }) => ({
+    ...rest,
+    upstream: { ...upstream, name: upstreamName(upstream.name, generation) },
+  }))
+
 type NamedUpstream = UpstreamNews['upstream']
 
 const opened = (upstream: NamedUpstream, markMs: number): UpstreamNews => ({
@@ -210,5 +223,5 @@ const closed = ({ upstream, markMs, lastSent }: UpstreamFacts): UpstreamNews => 
   lastSent,
 })
 
-const needsTick = ({ earliest }: KeyedProgress, nowMs: number): boolean =>
-  [...earliest.processing.values()].some((timeMs) => timeMs <= nowMs)
+const needsTick = ({ earliest, openingMarkMs }: KeyedProgress, nowMs: number): boolean =>
+  openingMarkMs !== undefined || [...earliest.processing.values()].some((timeMs) => timeMs <= nowMs)

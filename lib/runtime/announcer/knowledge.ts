@@ -1,6 +1,6 @@
 /** What the announcer reads: the progress of stages in the partitions of their streams. It only reads. */
 import { invariant, RetryableError } from '../../core/errors.ts'
-import { slotsIn } from '../../core/slot.ts'
+import { slotsHeld } from '../../core/slot.ts'
 import type { FeedingStage, KeyedStage, StagePlan } from '../../plan/plan.ts'
 import type { StateStore, StateValue } from '../../state/state-store.ts'
 import type { Upstream } from '../frames/frame.ts'
@@ -8,10 +8,17 @@ import type { Position } from '../frames/position.ts'
 import { inParallel } from '../keyed/in-parallel.ts'
 import { markLagOf } from '../keyed/line-steps.ts'
 import type { Ports } from '../ports.ts'
+import { type Generation, hasBegun, readGeneration } from '../progress/generation.ts'
 import type { ListedPartition } from '../progress/lineage.ts'
 import { mergeKeyed, mergeSource } from '../progress/merge.ts'
 import { progressName } from '../progress/open.ts'
-import { blankSourceProgress, type KeyedProgress, type SourceProgress } from '../progress/progress.ts'
+import {
+  blankSourceProgress,
+  type KeyedProgress,
+  type ProgressOfAny,
+  reachedMarkMs,
+  type SourceProgress,
+} from '../progress/progress.ts'
 import { readKeyedProgress, readSourceProgress } from '../progress/progress-format.ts'
 import { StageStream } from './stage-stream.ts'
 
@@ -39,6 +46,8 @@ export interface UpstreamFacts {
 
 /** What a round knows of a stage that feeds others. */
 export interface FeederKnowledge {
+  /** Undefined while the stage is being reset: its partitions are of several generations then. */
+  readonly generation: number | undefined
   /** What is true of each of its partitions, for the keyed stage `fed`. */
   facts(fed: string): Promise<readonly UpstreamFacts[]>
   /** What is true of a partition that is not listed, if its stream knows it no more; undefined where it does. */
@@ -52,8 +61,10 @@ export interface Known {
 }
 
 /** The stream and the progress of one stage. */
-class StageProgress<P> {
+class StageProgress<P extends ProgressOfAny> {
   readonly stream: StageStream
+  /** What partitions without progress begin with. */
+  readonly begins: Generation
   readonly #store: StateStore
   readonly #stage: string
   readonly #format: (value: StateValue, label: string) => P
@@ -65,8 +76,10 @@ class StageProgress<P> {
     stream: StageStream,
     store: StateStore,
     format: (value: StateValue, label: string) => P,
+    begins: Generation,
     signal: AbortSignal,
   ) {
+    this.begins = begins
     this.stream = stream
     this.#store = store
     this.#stage = stage
@@ -75,7 +88,7 @@ class StageProgress<P> {
   }
 
   /** Lists the partitions, and then reads what is stored of them and of their parents, whether those are listed or not. */
-  static async read<P>(
+  static async read<P extends ProgressOfAny>(
     { name }: StagePlan,
     ports: AnnouncerPorts,
     signal: AbortSignal,
@@ -83,8 +96,9 @@ class StageProgress<P> {
   ): Promise<StageProgress<P>> {
     const [lineage, store] = [ports.lineage?.(name), ports.state?.(name)]
     invariant(lineage && store, `the announcer has no lineage or no state table of stage "${name}"`)
-    const stream = await StageStream.read(lineage, signal)
-    const all = new StageProgress(name, stream, store, format, signal)
+    const begins = await readGeneration(store, name, signal)
+    const stream = await StageStream.read(lineage, signal, begins.startsAtMs)
+    const all = new StageProgress(name, stream, store, format, begins, signal)
     const names = stream.listed.flatMap(({ partition, parents }) => [partition, ...parents])
     await inParallel([...new Set(names)], mostReads, (partition) => all.look(partition))
     return all
@@ -96,8 +110,17 @@ class StageProgress<P> {
     if (found) this.#stored.set(partition, this.#format(found.value, label))
   }
 
+  /** What was made of a partition; what a reset left counts for none. */
   stored(partition: string): P | undefined {
-    return this.#stored.get(partition)
+    const found = this.#stored.get(partition)
+    return found && hasBegun(found) ? found : undefined
+  }
+
+  get generation(): number | undefined {
+    const { generation, isHeld } = this.begins
+    if (isHeld) return undefined
+    const all = [...this.#stored.values()]
+    return all.every((found) => !hasBegun(found) || found.generation === generation) ? generation : undefined
   }
 }
 
@@ -117,6 +140,10 @@ export class SourceKnowledge implements FeederKnowledge {
 
   static async read(stage: FeedingStage, ports: AnnouncerPorts, signal: AbortSignal): Promise<SourceKnowledge> {
     return new SourceKnowledge(stage, await StageProgress.read(stage, ports, signal, readSourceProgress))
+  }
+
+  get generation(): number | undefined {
+    return this.#all.generation
   }
 
   async facts(fed: string): Promise<readonly UpstreamFacts[]> {
@@ -189,6 +216,10 @@ export class KeyedKnowledge implements FeederKnowledge {
     return new KeyedKnowledge(stage, await StageProgress.read(stage, ports, signal, format))
   }
 
+  get generation(): number | undefined {
+    return this.#all.generation
+  }
+
   /** The partitions that still take records, with what they know or will at least begin with. */
   get open(): readonly Known[] {
     return this.#all.stream.open.map((listed) => ({ partition: listed.partition, progress: this.#beginOf(listed) }))
@@ -208,22 +239,23 @@ export class KeyedKnowledge implements FeederKnowledge {
   async facts(fed: string): Promise<readonly UpstreamFacts[]> {
     // From a partition that holds no slot nothing is ever sent, and its watermark never moves.
     return this.#all.stream.listed
-      .filter(({ startHash, endHash }) => slotsIn(startHash, endHash, this.#stage.slots).length > 0)
-      .map((listed) => this.#factsOf(listed.partition, this.#beginOf(listed), fed))
+      .filter((listed) => slotsHeld(listed, this.#stage.slots).length > 0)
+      .map((listed) => this.#factsOf(listed.partition, reachedMarkMs(this.#beginOf(listed)), fed))
   }
 
   async lost(partition: string, fed: string): Promise<UpstreamFacts | undefined> {
     if (!(await this.#all.stream.isGone(partition))) return undefined
     await this.#all.look(partition)
-    const watermarkMs = this.#all.stored(partition)?.watermarkMs ?? Number.NEGATIVE_INFINITY
-    return { ...this.#factsOf(partition, { watermarkMs }, fed), isOver: async () => true }
+    const left = this.#all.stored(partition)
+    const markMs = left === undefined ? Number.NEGATIVE_INFINITY : reachedMarkMs(left)
+    return { ...this.#factsOf(partition, markMs, fed), isOver: async () => true }
   }
 
-  #factsOf(partition: string, { watermarkMs }: Pick<KeyedProgress, 'watermarkMs'>, fed: string): UpstreamFacts {
+  #factsOf(partition: string, markMs: number, fed: string): UpstreamFacts {
     const completedOf = (name: string) => this.#all.stored(name)?.completed
     return {
       upstream: { name: this.#stage.name, partition },
-      markMs: watermarkMs - markLagOf(this.#stage),
+      markMs: markMs - markLagOf(this.#stage),
       lastSent: this.#all.stored(partition)?.sent.get(fed) ?? nothingSent,
       isOver: () => this.#all.stream.isOver(partition, completedOf),
       // Its marks come from its upstreams: where those are silent, their idle marks move its watermark.
@@ -239,7 +271,7 @@ export class KeyedKnowledge implements FeederKnowledge {
       const parent = this.#all.stream.of(name)
       return parent ? this.#beginOf(parent) : (this.#all.stored(name) ?? [])
     })
-    return mergeKeyed(parents, slots, slotsIn(listed.startHash, listed.endHash, slots))
+    return mergeKeyed(parents, slots, slotsHeld(listed, slots))
   }
 }
 

@@ -9,17 +9,25 @@ export class StageStream {
   readonly #byName: ReadonlyMap<string, ListedPartition>
   readonly #lineage: PartitionLineage
   readonly #signal: AbortSignal
+  /** What arrived before does not count where nothing is done yet, in ms since 1970 UTC. */
+  readonly #startsAtMs: number | undefined
   readonly #over = new Map<string, Promise<boolean>>()
 
-  private constructor(listed: readonly ListedPartition[], lineage: PartitionLineage, signal: AbortSignal) {
+  private constructor(
+    listed: readonly ListedPartition[],
+    lineage: PartitionLineage,
+    signal: AbortSignal,
+    startsAtMs: number | undefined,
+  ) {
     this.listed = listed
     this.#byName = new Map(listed.map((partition) => [partition.partition, partition]))
     this.#lineage = lineage
     this.#signal = signal
+    this.#startsAtMs = startsAtMs
   }
 
-  static async read(lineage: PartitionLineage, signal: AbortSignal): Promise<StageStream> {
-    return new StageStream(await lineage.list(signal), lineage, signal)
+  static async read(lineage: PartitionLineage, signal: AbortSignal, startsAtMs?: number): Promise<StageStream> {
+    return new StageStream(await lineage.list(signal), lineage, signal, startsAtMs)
   }
 
   get open(): readonly ListedPartition[] {
@@ -53,7 +61,7 @@ export class StageStream {
     if (listed === undefined) return true
     if (!listed.isClosed) return false
     const completed = completedOf(partition)
-    if (!(await this.#lineage.isDrained(partition, completed, this.#signal))) return false
+    if (!(await this.#lineage.isDrained(partition, completed, this.#signal, this.#startsAtMs))) return false
     return completed !== undefined || this.#areParentsOver(partition, completedOf)
   }
 
@@ -69,6 +77,6 @@ export class StageStream {
     if (this.of(partition)?.isClosed !== false) return false
     const completed = completedOf(partition)
     if (completed === undefined && !(await this.#areParentsOver(partition, completedOf))) return false
-    return this.#lineage.isCaughtUp(partition, completed, this.#signal)
+    return this.#lineage.isCaughtUp(partition, completed, this.#signal, this.#startsAtMs)
   }
 }

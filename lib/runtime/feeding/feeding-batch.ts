@@ -5,6 +5,7 @@
 import { ConfigurationError, isRetryable, isTerminal } from '../../core/errors.ts'
 import type { SourceRecord } from '../../core/record.ts'
 import type { FeedingStage } from '../../plan/plan.ts'
+import { Lateness } from '../../time/lateness.ts'
 import { failureAt, type Halt, isBehind, moved, type PartitionBatch, type PartitionFailure, rest } from '../batch.ts'
 import { deadLetterOf } from '../dead-letter.ts'
 import { DecodeError, type Decoder, leftOut } from '../decode.ts'
@@ -38,12 +39,13 @@ export async function runFeedingBatch(
   tables: BatchTables,
   stop: Stop,
 ): Promise<PartitionFailure | undefined> {
-  const { store, lineage, stage } = parts
+  const { store, lineage, stage, log } = parts
   const { partition } = batch
-  const opened = await openSourceProgress({ store, stage: stage.name, partition, lineage, signal: stop.signal })
-  const { completed } = opened.progress
+  const found = await openSourceProgress({ store, stage: stage.name, partition, lineage, signal: stop.signal })
+  const { completed } = found.progress
   const records = rest(batch.records, 0)
   const first = records.findIndex(({ position }) => isBehind(position, completed))
+  const opened = await log.check(found, partition, first !== 0, stop.signal)
   if (first < 0) return undefined
   const attempt = new FeedingAttempt(parts, partition, records.slice(first), opened, tables, stop)
   const { done, error } = await attempt.run()
@@ -65,6 +67,7 @@ class FeedingAttempt {
   /** Records that a RetryableError stopped before all their lookup keys were known. */
   readonly #returning = new Map<SourceRecord, unknown>()
   readonly #pace: Pace
+  readonly #lateness = new Lateness()
   #doneThrough: number
   /** What was sent, as of `#doneThrough`. */
   #sent: SentPositions
@@ -93,7 +96,7 @@ class FeedingAttempt {
     this.#progress = new NotedProgress(parts, partition, opened, sourceFormat)
     this.#outbox = new Outbox({
       ...parts,
-      feeds: openFeeds(parts, partition, progress.sent),
+      feeds: openFeeds(parts, partition, progress),
       tables,
       deadLetterOf: (ordinal, failure) => this.#deadLetter(ordinal, failure),
     })
@@ -135,7 +138,7 @@ class FeedingAttempt {
       for (const record of this.#records) {
         if (this.#returning.has(record)) continue
         try {
-          const value = this.#parts.decode(record)
+          const value = this.#counts(record) ? this.#parts.decode(record) : leftOut
           if (value !== leftOut) this.#parts.program.runToLookups(value, record, target)
         } catch (error) {
           // What throws here throws again, and is dealt with, when the record is stepped.
@@ -204,13 +207,21 @@ class FeedingAttempt {
     }
   }
 
+  /** A record that arrived before the time of the last reset takes its number, and nothing else. */
+  #counts({ arrivalTimeMs }: SourceRecord): boolean {
+    const { startsAtMs } = this.#progress.now
+    return startsAtMs === undefined || arrivalTimeMs >= startsAtMs
+  }
+
   #decode(record: SourceRecord): unknown {
+    if (!this.#counts(record)) return leftOut
     const value = this.#parts.decode(record)
     if (value === leftOut || isSkewed(record, this.#parts.stage.source)) return value
     if (record.eventTimeMs > this.#largestEventTimeMs) {
       this.#largestEventTimeMs = record.eventTimeMs
       this.#largestArrivedAtMs = record.arrivalTimeMs
     }
+    if (this.#parts.stage.source.eventTime) this.#lateness.add(this.#largestEventTimeMs - record.eventTimeMs)
     return value
   }
 
@@ -316,15 +327,23 @@ class FeedingAttempt {
     const { completed: done } = isNews ? await this.#progress.finish(next, this.#stop.closing) : progress
     if (this.#progress.ownVersion !== undefined && end !== undefined) {
       const markMs = next.largestEventTimeMs - this.#parts.stage.source.outOfOrdernessMs
-      await this.#parts.marks.tell(this.#partition, markMs, this.#stop.closing)
+      const upstream = { partition: this.#partition, generation: next.generation }
+      await this.#parts.marks.tell(upstream, markMs, this.#stop.closing)
     }
     return { done, error: halt?.error }
   }
 
   #report(halt: Halt | undefined, end: EntryEnd | undefined): void {
-    const { metrics, logger } = this.#parts.ports
+    const { metrics, logger, clock } = this.#parts.ports
     const done = (end?.number ?? this.#progress.now.number) - this.#progress.now.number
     metrics.count('records-in', done)
+    for (const { latenessMs, records } of this.#lateness.counts()) {
+      metrics.gauge('event-lateness', latenessMs, 'milliseconds', records)
+    }
+    if (end) {
+      const markMs = end.largestEventTimeMs - this.#parts.stage.source.outOfOrdernessMs
+      if (Number.isFinite(markMs)) metrics.gauge('watermark-lag', clock.nowMs() - markMs, 'milliseconds')
+    }
     if (halt === undefined) return
     metrics.count('records-returned', this.#records.length - done)
     const { number } = halt

@@ -18,6 +18,7 @@ import type { FramePublisher } from '../frames/publisher.ts'
 import { redriveFrames } from '../frames/redrive-frames.ts'
 import { outOfTime, type Stop } from '../lane.ts'
 import { type GivenUp, Outbox } from '../outbox.ts'
+import { blankSourceProgress } from '../progress/progress.ts'
 import { ImpureStepError, runTwice } from '../purity.ts'
 import { endOfTimeMs, isSkewed } from '../skew.ts'
 import { openFeeds } from '../stage-parts.ts'
@@ -61,7 +62,7 @@ class RedriveAttempt {
     this.#outbox = new Outbox({
       ...parts,
       // What its senders know of the log is not asked: redrive frames have neither claims nor marks.
-      feeds: openFeeds(parts, batch.partition, new Map()),
+      feeds: openFeeds(parts, batch.partition, blankSourceProgress),
       tables,
       deadLetterOf: (index, failure) => this.#deadLetter(index, failure),
     })
@@ -180,7 +181,7 @@ class RedriveAttempt {
     for (const [i, lane] of feeds.entries()) {
       const outputs = lane.take()
       if (outputs.length === 0 || this.#redrive.applied) continue
-      const frames = redriveFrames(outputs, 1)
+      const frames = redriveFrames(outputs, this.#parts.stage.feeds[i]?.keyBy.schema.version ?? 1)
       const publisher = this.#parts.publishers[i] as FramePublisher
       const inTime = publisher.publish(frames, this.#stop.signal).then(() => true)
       if (!(await Promise.race([inTime, this.#stop.late]))) throw outOfTime()

@@ -4,7 +4,8 @@
  * 1. What is decoded equals what was encoded, whatever the texts, times and values are.
  * 2. Bytes that were changed, cut or lengthened are a TerminalError, never another record.
  * 3. The envelope (mark, checksum, version, length) is the same in every version. A version newer than ours is a
- *    RetryableError: the reader is being deployed. Version n also reads version n - 1.
+ *    RetryableError: the reader is being deployed. Version n also reads version n - 1. Version 2 may have tagged values, and
+ *    is written only where there is one: all other frames are those of version 1, which the release before reads.
  * 4. Claims and records ascend, and each record lies in a claim: a frame that breaks this is never sent.
  * 5. A frame fits in a Kinesis record of 1 MiB with its partition key.
  * 6. Records of a redrive frame ascend, and each has the identity of its redrive.
@@ -25,8 +26,10 @@ import type {
 import { comparePositions, type Interval, justBefore, type Position } from './position.ts'
 import { RecordRows, readRecords } from './record-rows.ts'
 
-/** The version that is written. */
-const frameFormatVersion = 1
+/** The version of a frame without tagged values, and of one with any. */
+const plainVersion = 1
+const taggedVersion = 2
+const newestReadableVersion = 2
 const oldestReadableVersion = 1
 
 /** Frames are cut near this many bytes unless told otherwise: 256 KiB. */
@@ -46,7 +49,12 @@ const senders = ['announcer', 'stage'] as const
 const states = ['open', 'idle', 'closed'] as const
 
 /** A frame whose body is what `writeBody` writes and, behind it, `tail`. */
-function seal(slot: number, writeBody: (writer: ByteWriter) => void, tail = noBytes): EncodedFrame {
+function seal(
+  slot: number,
+  writeBody: (writer: ByteWriter) => void,
+  tail = noBytes,
+  version = plainVersion,
+): EncodedFrame {
   const writer = new ByteWriter()
   writeBody(writer)
   const body = writer.view()
@@ -54,7 +62,7 @@ function seal(slot: number, writeBody: (writer: ByteWriter) => void, tail = noBy
   // In memory of its own, which stays as it is while the writers go on.
   const bytes = Buffer.allocUnsafeSlow(byteLength)
   bytes.set(magic)
-  bytes[checkedFrom] = frameFormatVersion
+  bytes[checkedFrom] = version
   bytes.writeUInt32BE(byteLength - bodyFrom, checkedFrom + 1)
   bytes.set(body, bodyFrom)
   bytes.set(tail, bodyFrom + body.length)
@@ -81,9 +89,9 @@ function unseal(bytes: Uint8Array): ByteReader {
   if (buffer.readUInt32BE(magic.length) !== crc32(buffer.subarray(checkedFrom)))
     reader.refuse('its checksum is another')
   const version = buffer[checkedFrom] ?? 0
-  if (version > frameFormatVersion) {
+  if (version > newestReadableVersion) {
     throw new RetryableError(
-      `a frame has format version ${version}, and this release of Millrace reads up to ${frameFormatVersion}: deploy the reading stage with the release of the writing one`,
+      `a frame has format version ${version}, and this release of Millrace reads up to ${newestReadableVersion}: deploy the reading stage with the release of the writing one`,
       { code: 'frame-newer' },
     )
   }
@@ -150,8 +158,16 @@ function readClaims(reader: ByteReader): Interval[] {
 /** All of a frame but its records. */
 export type FrameHead = Omit<Frame, 'kind' | 'records'>
 
-/** Makes a frame of rows that are written already. Throws a {@link TerminalError} `oversize`. */
-export function sealFrame(head: FrameHead, count: number, rows: Uint8Array): EncodedFrame {
+/** Rows that are written already. */
+export interface WrittenRows {
+  readonly count: number
+  readonly bytes: Uint8Array
+  /** Whether the value of any is tagged. */
+  readonly hasTagged: boolean
+}
+
+/** Makes a frame of rows. Throws a {@link TerminalError} `oversize`. */
+export function sealFrame(head: FrameHead, rows: WrittenRows): EncodedFrame {
   const writeHead = (writer: ByteWriter) => {
     writer.byte(kinds.indexOf('frame'))
     writeUpstream(writer, head.upstream)
@@ -159,10 +175,12 @@ export function sealFrame(head: FrameHead, count: number, rows: Uint8Array): Enc
     writer.count(head.schemaVersion)
     writer.time(0, head.markMs)
     writeClaims(writer, head.claims)
-    writer.count(count)
+    writer.count(rows.count)
   }
-  return seal(head.slot, writeHead, rows)
+  return seal(head.slot, writeHead, rows.bytes, versionOf(rows.hasTagged))
 }
+
+const versionOf = (hasTagged: boolean): number => (hasTagged ? taggedVersion : plainVersion)
 
 function checkAscending(records: readonly OutgoingRecord[]): void {
   let before: Position | undefined
@@ -196,7 +214,8 @@ export function encodeFrame(frame: Frame): EncodedFrame {
   checkOrder(frame)
   const rows = new RecordRows()
   for (const record of frame.records) rows.add(record)
-  return sealFrame(frame, frame.records.length, rows.bytes)
+  const { bytes } = rows
+  return sealFrame(frame, { count: frame.records.length, bytes, hasTagged: rows.hasTagged(bytes.length) })
 }
 
 /** Encodes a control frame. Throws as {@link encodeFrame} does. */
@@ -233,7 +252,7 @@ export function encodeRedriveFrame({ slot, schemaVersion, records }: OutgoingRed
     writer.count(schemaVersion)
     writer.count(records.length)
   }
-  return seal(slot, writeHead, rows.bytes)
+  return seal(slot, writeHead, rows.bytes, versionOf(rows.hasTagged(rows.byteLength)))
 }
 
 /** Positions by slot: the slots ascending, numbers as distances from the largest. */

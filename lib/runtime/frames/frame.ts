@@ -7,7 +7,7 @@ import type { Interval, Position } from './position.ts'
 export interface Upstream {
   /** The declared name of the source, or the name of the stage. */
   readonly name: string
-  /** Kinesis shard id, or Kafka `topic-partition`. */
+  /** Kinesis shard id, or the number of a Kafka partition. */
   readonly partition: string
 }
 

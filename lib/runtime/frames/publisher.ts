@@ -25,8 +25,8 @@ export interface FrameStream {
 /** What PutRecords takes everywhere, emulators and older endpoints included. */
 const framesPerRequest = 500
 const bytesPerRequest = 5 * 1_048_576
-/** What a frame takes in a request beside its bytes: its partition key. */
-const keyBytes = 8
+/** What a frame takes in a request beside its bytes: its partition key, which may carry a trace. */
+const keyBytes = 48
 
 /**
  * A publisher over a stream.

@@ -2,6 +2,7 @@
  * The records of a frame as rows. Each row leaves out what it shares with the one before, so neighbours of one source
  * cost some forty bytes beside key and value.
  */
+import { isTagged } from '../../core/tagged-json.ts'
 import type { ByteReader } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
 import type { FrameRecord, OutgoingRecord } from './frame.ts'
@@ -37,6 +38,8 @@ export class RecordRows {
   readonly #writer = new ByteWriter()
   #before: OutgoingRecord = noRecord
   #bases = new Bases()
+  /** Where the first row begins whose value is tagged. */
+  #taggedFrom = Number.POSITIVE_INFINITY
 
   get byteLength(): number {
     return this.#writer.length
@@ -47,12 +50,18 @@ export class RecordRows {
     return this.#writer.view()
   }
 
+  /** Whether a value is tagged in the rows that make up the first `byteLength` bytes. */
+  hasTagged(byteLength: number): boolean {
+    return this.#taggedFrom < byteLength
+  }
+
   /** Records come in the order of their numbers. */
   add(record: OutgoingRecord): void {
     const writer = this.#writer
     const before = this.#before
     const bases = this.#bases
     const { position, origin, redrive, value } = record
+    if (isTagged(value) && this.#taggedFrom > writer.length) this.#taggedFrom = writer.length
     writer.count(position.number - before.position.number)
     writer.place(position)
     writer.textAfter(before.side, record.side)
@@ -77,6 +86,7 @@ export class RecordRows {
     this.#writer.truncate(0)
     this.#before = noRecord
     this.#bases = new Bases()
+    this.#taggedFrom = Number.POSITIVE_INFINITY
   }
 }
 

@@ -123,7 +123,8 @@ export class Sender {
       const { until, rows } = this.#fill(slot, records, from)
       const claims = this.#claim(slot, records, from, until, batch.completeThrough)
       const { upstream, schemaVersion } = this.#options
-      frames.push(sealFrame({ upstream, slot, schemaVersion, markMs: batch.markMs, claims }, until - from, rows))
+      const written = { count: until - from, bytes: rows, hasTagged: this.#rows.hasTagged(rows.length) }
+      frames.push(sealFrame({ upstream, slot, schemaVersion, markMs: batch.markMs, claims }, written))
       from = until
     }
   }

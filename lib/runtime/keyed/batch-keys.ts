@@ -54,7 +54,7 @@ export class BatchKeys {
 
   constructor(of: BatchKeysParts) {
     this.#of = of
-    this.#loading = new KeyLoading(of.parts.store, of.parts.stage.states, of.signal)
+    this.#loading = new KeyLoading(of.parts.store, of.parts.stage, of.signal)
   }
 
   /** How many records were applied. */

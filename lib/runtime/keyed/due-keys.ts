@@ -5,8 +5,9 @@
  *    its key waits for it no more: so at every moment each timer in the table has its entry. An entry without a timer does no
  *    harm: it finds nothing to fire.
  * 2. The entries of a slot are queried only where its earliest due time is reached by the end of the batch.
- * 3. A slot's earliest due time is a bound from below: the least of what the query saw beyond (not queried: the stored value)
- *    and of what any key waits for that was loaded, stepped here or not.
+ * 3. A slot's earliest due time is a bound from below: the least of what the query saw beyond (not queried: the stored value),
+ *    of what any key waits for that was loaded, stepped here or not, and of the entries that are not to be deleted yet: a key
+ *    may have gone past its own before the entry of the log that makes it due is done.
  */
 import type { SlotMemo } from '../../core/slot.ts'
 import type { KeyDraft, TimerDomain } from '../../state/key-draft.ts'
@@ -26,6 +27,19 @@ export interface TimesReached {
 
 export const reached = (domain: TimerDomain, times: TimesReached): number =>
   domain === 'event-time' ? times.watermarkMs : times.processingMs
+
+/**
+ * How far all that is due has fired. A partition begins with the largest times of its parents, and what the others left fires
+ * at its first number: before that is done, nothing has passed.
+ */
+export function passedBy(progress: KeyedProgress): TimesReached {
+  return progress.completed === undefined ? nothingPassed : progress
+}
+
+const nothingPassed: TimesReached = {
+  watermarkMs: Number.NEGATIVE_INFINITY,
+  processingMs: Number.NEGATIVE_INFINITY,
+}
 
 /** Whether any timer of the key is due. */
 export function isDue(draft: KeyDraft, times: TimesReached): boolean {
@@ -183,26 +197,39 @@ export class DueKeys {
     }
   }
 
-  /** The earliest due times after the batch; of one that was cut, what was due before still counts. */
-  earliest(isCut: boolean): EarliestDue {
+  /** The earliest due times where `passed` has fired; of a batch that was cut, what was due before still counts. */
+  earliest(isCut: boolean, passed: TimesReached): EarliestDue {
     const of = (domain: TimerDomain): Map<number, number> => {
       const { beyond, waiting } = this.#domains[domain]
       const stored = earliestOf(this.#progress.earliest, domain)
+      const kept = this.#earliestEntries(domain, passed)
       const least = new Map<number, number>()
       for (const slot of this.#progress.held) {
         const before = isCut || !beyond.has(slot) ? stored.get(slot) : undefined
-        const times = [before, beyond.get(slot), waiting.get(slot)].filter((timeMs) => timeMs !== undefined)
-        if (times.length > 0) least.set(slot, Math.min(...times))
+        const known = [before, beyond.get(slot), waiting.get(slot), kept.get(slot)]
+        const leastMs = Math.min(...known.filter((timeMs) => timeMs !== undefined))
+        if (leastMs < Number.POSITIVE_INFINITY) least.set(slot, leastMs)
       }
       return least
     }
     return { event: of('event-time'), processing: of('processing-time') }
   }
 
+  /** By slot, the least time of the entries that stay in the table. */
+  #earliestEntries(domain: TimerDomain, passed: TimesReached): ReadonlyMap<number, number> {
+    const reachedMs = reached(domain, passed)
+    const least = new Map<number, number>()
+    for (const { slot, domain: own, timeMs } of this.#entries) {
+      if (own === domain && timeMs > reachedMs) least.set(slot, Math.min(timeMs, least.get(slot) ?? timeMs))
+    }
+    return least
+  }
+
   /** Deletes the entries that stored progress has passed. */
-  async deletePassed(stored: TimesReached, signal: AbortSignal): Promise<void> {
+  async deletePassed(stored: KeyedProgress, signal: AbortSignal): Promise<void> {
+    const times = passedBy(stored)
     const passed = this.#entries.filter(
-      ({ domain, timeMs, key }) => timeMs <= reached(domain, stored) && this.#domains[domain].left.get(key) !== timeMs,
+      ({ domain, timeMs, key }) => timeMs <= reached(domain, times) && this.#domains[domain].left.get(key) !== timeMs,
     )
     if (passed.length > 0) await this.#store.deleteDue(passed, signal)
   }

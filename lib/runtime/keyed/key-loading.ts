@@ -29,19 +29,26 @@ export class KeyMoved extends Error {
 /** How often a key may move while it is read before the batch comes again. */
 const mostMoves = 20
 
+/** The stage whose keys are read. */
+interface LoadedStage {
+  readonly name: string
+  readonly states: ReadonlyMap<string, StateDeclaration>
+}
+
 export class KeyLoading {
   readonly #store: StateStore
-  readonly #states: ReadonlyMap<string, StateDeclaration>
+  readonly #stage: LoadedStage
   readonly #signal: AbortSignal
 
-  constructor(store: StateStore, states: ReadonlyMap<string, StateDeclaration>, signal: AbortSignal) {
+  constructor(store: StateStore, stage: LoadedStage, signal: AbortSignal) {
     this.#store = store
-    this.#states = states
+    this.#stage = stage
     this.#signal = signal
   }
 
   draft(key: string, item: KeyItem | undefined): KeyDraft {
-    return new KeyDraft(key, item, this.#states)
+    const { name, states } = this.#stage
+    return new KeyDraft(key, item, states, name)
   }
 
   /** Drafts of distinct keys. */

@@ -11,12 +11,12 @@ import { haltBeyond, NotedProgress } from '../noted-progress.ts'
 import { errorFields, type GivenUp, Outbox } from '../outbox.ts'
 import type { Line } from '../progress/fold.ts'
 import { openKeyedProgress } from '../progress/open.ts'
-import type { FiringCut, KeyedProgress } from '../progress/progress.ts'
+import { type FiringCut, type KeyedProgress, reachedMarkMs } from '../progress/progress.ts'
 import { keyedFormat } from '../progress/progress-format.ts'
 import { openFeeds } from '../stage-parts.ts'
 import type { BatchTables } from '../tables.ts'
 import { BatchKeys } from './batch-keys.ts'
-import { DueKeys, type FiringKey } from './due-keys.ts'
+import { DueKeys, type FiringKey, passedBy } from './due-keys.ts'
 import { KeyedFlush, TooLarge } from './keyed-flush.ts'
 import { hasRecord, type RecordLine, type SteppedLoaded } from './keyed-line.ts'
 import { KeyedLog } from './keyed-log.ts'
@@ -32,14 +32,15 @@ export async function runKeyedBatch(
   tables: BatchTables,
   stop: Stop,
 ): Promise<PartitionFailure | undefined> {
-  const { store, lineage, stage } = parts
+  const { store, lineage, stage, log: identity } = parts
   const { partition } = batch
   const records = rest(batch.records, 0)
   const careful = new Set<string>()
   for (;;) {
     const opening = { store, stage: stage.name, partition, lineage, slots: stage.slots, signal: stop.signal }
-    const opened = await openKeyedProgress(opening)
-    const first = records.findIndex(({ position }) => isBehind(position, opened.progress.completed))
+    const found = await openKeyedProgress(opening)
+    const first = records.findIndex(({ position }) => isBehind(position, found.progress.completed))
+    const opened = await identity.check(found, partition, first !== 0, stop.signal)
     if (first < 0) return undefined
     try {
       const log = new KeyedLog(records.slice(first), opened.progress, parts)
@@ -127,7 +128,7 @@ class KeyedAttempt {
     const { topology, stage, ports } = this.#parts
     return new Outbox({
       ...this.#parts,
-      feeds: openFeeds(this.#parts, this.#partition, this.#progress.now.sent),
+      feeds: openFeeds(this.#parts, this.#partition, this.#progress.now),
       tables,
       deadLetterOf: (index, failure) => {
         const line = this.#log.lines[index] as Line
@@ -299,10 +300,10 @@ class KeyedAttempt {
       failing: this.#progress.failingAfter(halt, doneThrough),
       suspect: undefined,
       sent: this.#flush.sent,
-      earliest: this.#due.earliest(halt !== undefined),
+      earliest: this.#due.earliest(halt !== undefined, passedBy(result)),
       firing: this.#flush.openCut(doneThrough),
     }
-    this.#report(halt, entries)
+    this.#report(halt, entries, result.watermarkMs)
     const isFurther = entries > 0 || doneThrough > now.doneThrough || next.firing !== now.firing
     if (!isFurther && next.failing === now.failing && !now.suspect) return { done: now.completed, error: halt?.error }
     const stored = await this.#progress.finish(next, this.#stop.closing)
@@ -321,14 +322,16 @@ class KeyedAttempt {
     } catch (error) {
       ports.logger.warn('due entries were left in the table; they do no harm', errorFields(error))
     }
-    await marks.tell(this.#partition, stored.watermarkMs - markLagOf(stage), this.#stop.closing)
+    const upstream = { partition: this.#partition, generation: stored.generation }
+    await marks.tell(upstream, reachedMarkMs(stored) - markLagOf(stage), this.#stop.closing)
   }
 
-  #report(halt: Halt | undefined, entriesDone: number): void {
-    const { metrics, logger } = this.#parts.ports
+  #report(halt: Halt | undefined, entriesDone: number, watermarkMs: number): void {
+    const { metrics, logger, clock } = this.#parts.ports
     const { recordsStepped } = this.#keys
     const { keysWritten } = this.#flush
     metrics.count('records-in', recordsStepped)
+    if (Number.isFinite(watermarkMs)) metrics.gauge('watermark-lag', clock.nowMs() - watermarkMs, 'milliseconds')
     if (this.#log.duplicates > 0) metrics.count('duplicates-dropped', this.#log.duplicates)
     if (keysWritten > 0) {
       metrics.count('keys-written', keysWritten)

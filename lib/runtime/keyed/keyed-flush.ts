@@ -12,7 +12,7 @@ import { endOf, endOfFiring, type Position } from '../frames/position.ts'
 import type { Stop } from '../lane.ts'
 import type { NotedProgress } from '../noted-progress.ts'
 import type { Outbox } from '../outbox.ts'
-import type { FiringCut, KeyedProgress, SentPositions } from '../progress/progress.ts'
+import { type FiringCut, type KeyedProgress, reachedMarkMs, type SentPositions } from '../progress/progress.ts'
 import type { BatchKeys } from './batch-keys.ts'
 import type { DueKeys } from './due-keys.ts'
 import { inParallel } from './in-parallel.ts'
@@ -116,7 +116,7 @@ export class KeyedFlush {
     const commits = this.#checkedCommits(drafts)
     const first = this.#doneThrough + 1
     const delivery = {
-      markMs: progress.now.watermarkMs - markLagOf(parts.stage),
+      markMs: reachedMarkMs(progress.now) - markLagOf(parts.stage),
       completeThrough: through,
       firstOrdinal: Math.max(
         0,

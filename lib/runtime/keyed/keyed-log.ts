@@ -4,7 +4,7 @@ import type { SourceRecord } from '../../core/record.ts'
 import type { SlotMemo } from '../../core/slot.ts'
 import type { Halt } from '../batch.ts'
 import { KeyedFold, type Line } from '../progress/fold.ts'
-import type { KeyedProgress } from '../progress/progress.ts'
+import { type KeyedProgress, reachedMarkMs } from '../progress/progress.ts'
 import { hasRecord } from './keyed-line.ts'
 import type { KeyedParts } from './keyed-parts.ts'
 
@@ -16,25 +16,27 @@ export class KeyedLog {
   readonly #before: KeyedProgress
   readonly #retentionMs: number
   readonly #slots: SlotMemo
+  readonly #reads: { readonly stage: string; readonly version: number }
   readonly #fold: KeyedFold
 
   constructor(
     entries: readonly SourceRecord[],
     before: KeyedProgress,
-    parts: Pick<KeyedParts, 'retentionMs' | 'slots'>,
+    parts: Pick<KeyedParts, 'retentionMs' | 'slots' | 'stage'>,
   ) {
     this.entries = entries
     this.#before = before
     this.#retentionMs = parts.retentionMs
     this.#slots = parts.slots
+    this.#reads = { stage: parts.stage.name, version: parts.stage.input.schema.version }
     this.#fold = this.#newFold()
   }
 
   #newFold(): KeyedFold {
-    return new KeyedFold(this.#before, { retentionMs: this.#retentionMs })
+    return new KeyedFold(this.#before, { retentionMs: this.#retentionMs, reads: this.#reads })
   }
 
-  /** Numbers everything; a frame of a newer release ends the batch, and is the halt of what lies before it. */
+  /** Numbers everything; a frame of a newer release or deployment ends the batch, and is the halt of what lies before it. */
   foldAll(): Halt | undefined {
     for (const [index, entry] of this.entries.entries()) {
       try {
@@ -79,9 +81,9 @@ export class KeyedLog {
     return this.#fold.duplicates
   }
 
-  /** What the stage's watermark was before the line of that index. */
+  /** What the stage's watermark was before the line of that index; of a partition of several parents, that of the slowest. */
   watermarkBefore(index: number): number {
-    return this.lines[index - 1]?.watermarkMs ?? this.#before.watermarkMs
+    return this.lines[index - 1]?.watermarkMs ?? reachedMarkMs(this.#before)
   }
 
   /** How many entries, from the first on, lie as a whole within the numbers up to `doneThrough`. */

@@ -41,7 +41,7 @@ export class KeyedRunner {
       ...openStageParts(topology, stage, ports, options),
       warm: new WarmKeys(options.warmKeys ?? 20_000),
       slots: new SlotMemo(stage.slots),
-      mostKeysPerCommit: options.mostKeysPerCommit ?? 1_000,
+      mostKeysPerCommit: options.mostKeysPerCommit ?? 4_000,
     }
     this.#manifest = new StageManifest(topology, stage, this.#parts.store)
     this.#tables = new TableStore(stage.tables, ports)

@@ -5,6 +5,7 @@ import { positionHashOf } from '../frames/position.ts'
 import type { GivenUp } from '../outbox.ts'
 import type { DueTimer } from '../program.ts'
 import type { Line } from '../progress/fold.ts'
+import { endOfTimeMs } from '../skew.ts'
 import type { FiringLine } from './keyed-line.ts'
 import { OutputRecordInfo, placeDigits } from './record-info.ts'
 
@@ -15,13 +16,15 @@ export function lineDeadLetter(
   failure: GivenUp,
   where: { readonly topology: string; readonly stage: string; readonly failedAtMs: number },
 ): { readonly entry: DeadLetter; readonly record: RecordInfo } {
-  const { slot, number, record } = line
+  const { slot, number, record, schemaVersion } = line
   if (record === undefined) return { entry: deadLetterOf(entry, failure, where), record: entry }
   const { key, origin, value, side, eventTimeMs } = record
   const { source, partition, position, subPosition, arrivalTimeMs } = origin
   const original = new SourceRecord({ source, partition, position, subPosition, arrivalTimeMs, key, payload: value })
   const ownMarkMs = Number.isFinite(record.ownMarkMs) ? record.ownMarkMs : null
-  const keyed = { side, slot, number, eventTimeMs, ownMarkMs }
+  const skewed = record.ownMarkMs === endOfTimeMs ? { isSkewed: true as const } : {}
+  const later = schemaVersion === 1 ? {} : { schemaVersion }
+  const keyed = { side, slot, number, eventTimeMs, ownMarkMs, ...skewed, ...later }
   // Several records of the stage may come of one source record, so its own number names each. One that was redriven keeps
   // its identity: it is one dead letter, however often it is redriven and fails, and its key takes it once.
   const id = record.redrive ?? `${where.stage}/slot-${slot}/${number}`

@@ -3,6 +3,8 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { isRetryable, isTerminal } from '../../core/errors.ts'
+import { isBytes } from '../../core/lossless.ts'
+import { decodeValue } from '../../core/tagged-json.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
 import { EntryNotLoaded, type KeyDraft } from '../../state/key-draft.ts'
 import { CheckedCopy } from '../../state/values.ts'
@@ -10,6 +12,7 @@ import { positionHashOf } from '../frames/position.ts'
 import type { Outbox } from '../outbox.ts'
 import type { Failing, SlotStates } from '../progress/progress.ts'
 import { ImpureStepError, runTwice } from '../purity.ts'
+import { endOfTimeMs } from '../skew.ts'
 import type { StageParts } from '../stage-parts.ts'
 import { killed, skipped, verdictOf } from '../suspect.ts'
 import { isDue } from './due-keys.ts'
@@ -60,11 +63,18 @@ export class LineSteps {
     return value
   }
 
-  #decode({ record: { value: bytes } }: RecordLine): unknown {
+  /** The value as the stage's schema version has it. */
+  #decode({ schemaVersion, record: { value: bytes } }: RecordLine): unknown {
     // A view: to copy the bytes would take as long as to read them.
     const view = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const value: unknown = JSON.parse(view.toString())
-    if (this.#parts.ports.freezesValues) freeze(value)
+    let value = decodeValue(view.toString())
+    const { stage, ports } = this.#parts
+    const { version, upcast } = stage.input.schema
+    for (let older = schemaVersion; older < version; older += 1) {
+      if (ports.freezesValues) freeze(value)
+      value = upcast[older]?.(value)
+    }
+    if (ports.freezesValues) freeze(value)
     return value
   }
 
@@ -200,7 +210,9 @@ export class LineSteps {
   }
 
   #beginRecord({ record, arrivedAtMs }: RecordLine, draft: KeyDraft, info: KeyedRecordInfo): void {
-    draft.begin(info)
+    // The event time of a record beyond its source's skew limit is a mistake.
+    if (record.ownMarkMs === endOfTimeMs) draft.begin({ ...noTime, arrivalTimeMs: info.arrivalTimeMs })
+    else draft.begin(info)
     if (record.redrive === undefined) return
     draft.takeRedrive(record.redrive, Math.ceil((arrivedAtMs + this.#parts.retentionMs) / 1_000))
   }
@@ -259,7 +271,8 @@ export function markLagOf(stage: KeyedStage): number {
 
 /** Freezes a value and all in it, so that a step which changes what it was given fails there and then. */
 function freeze(value: unknown): void {
-  if (typeof value !== 'object' || value === null) return
+  // Bytes cannot be frozen.
+  if (typeof value !== 'object' || value === null || isBytes(value)) return
   Object.freeze(value)
   for (const inner of Object.values(value)) freeze(inner)
 }

@@ -1,13 +1,23 @@
 /**
  * The manifest of a state table: whose it is, and what may never change while there is state in it. The first container
- * writes it; every other one reads it once, before its first batch.
+ * writes it; every other one reads it once, before its first batch, and writes what states it has more.
  */
 import { ConfigurationError, RetryableError } from '../../core/errors.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
-import type { StateStore, StateValue } from '../../state/state-store.ts'
+import type { StateStore } from '../../state/state-store.ts'
+import { declaredStates, mergedStates, type RecordedStates } from './recorded-states.ts'
 
 /** The format version of the manifest. */
 const format = 1
+
+type Manifest = {
+  readonly format: number
+  readonly topology: string
+  readonly stage: string
+  readonly slots: number
+  /** Missing where a release wrote it that did not record them. */
+  readonly states?: RecordedStates
+}
 
 export class StageManifest {
   readonly #topology: string
@@ -21,22 +31,31 @@ export class StageManifest {
     this.#store = store
   }
 
-  /** Throws a {@link ConfigurationError} where the table belongs to another stage, or to this one with other slots. */
+  /**
+   * Throws a {@link ConfigurationError} where the table belongs to another stage, or to this one with other slots, or holds a
+   * state of another kind.
+   */
   async check(signal: AbortSignal): Promise<void> {
     if (this.#isChecked) return
-    const found = (await this.#store.readManifest(signal)) ?? (await this.#claim(signal))
-    if (found !== undefined) this.#compare(found as { readonly [name: string]: StateValue })
+    const { name, slots } = this.#stage
+    const states = declaredStates(this.#stage)
+    for (;;) {
+      const found = (await this.#store.readManifest(signal)) as Manifest | undefined
+      if (found === undefined) {
+        const first: Manifest = { format, topology: this.#topology, stage: name, slots, states }
+        if (await this.#store.writeManifest(first, signal)) break
+        continue
+      }
+      this.#compare(found)
+      const merged = mergedStates(name, found.states ?? {}, states)
+      // Where another container was first, what that one wrote is compared.
+      if (merged === undefined || (await this.#store.replaceManifest(found, { ...found, states: merged }, signal)))
+        break
+    }
     this.#isChecked = true
   }
 
-  /** Writes the manifest of a new table; where another container was first, what that one wrote. */
-  async #claim(signal: AbortSignal): Promise<StateValue | undefined> {
-    const { name, slots } = this.#stage
-    const isOurs = await this.#store.writeManifest({ format, topology: this.#topology, stage: name, slots }, signal)
-    return isOurs ? undefined : this.#store.readManifest(signal)
-  }
-
-  #compare(found: { readonly [name: string]: StateValue }): void {
+  #compare(found: Manifest): void {
     const { name, slots } = this.#stage
     if (Number(found.format) > format) {
       throw new RetryableError(

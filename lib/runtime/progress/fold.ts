@@ -12,13 +12,17 @@
  * 7. A control frame is applied as a whole: its upstreams are opened and closed before the watermark is looked at.
  * 8. A closed upstream is forgotten when the log has gone on for the retention of the stream.
  *
+ * A frame whose values have a newer schema version than the stage knows is left where it is, as one of a newer format is.
+ *
+ * What an upstream of an older generation says is dropped (generation.ts); within, upstreams are named by their stage alone.
  * The fold reads nothing but the log, so two attempts at one position make the same of it.
  */
-import { isTerminal, TerminalError } from '../../core/errors.ts'
+import { isTerminal, RetryableError, TerminalError } from '../../core/errors.ts'
 import type { SourceRecord } from '../../core/record.ts'
 import type { ControlFrame, Frame, FrameRecord, RedriveFrame, Upstream, UpstreamNews } from '../frames/frame.ts'
 import { decodeFrame } from '../frames/frame-format.ts'
 import { type UpstreamMemories, upstreamKey } from '../frames/upstream-memory.ts'
+import { upstreamOf } from './generation.ts'
 import type { KeyedProgress, UpstreamStatus } from './progress.ts'
 
 /** What one number of the log is. */
@@ -40,21 +44,43 @@ export interface Line {
   readonly arrivedAtMs: number
   /** The stage's processing time at this number: the largest arrival so far, in ms since 1970 UTC. */
   readonly processingMs: number
+  /** The schema version of the record's value; 1 where there is no record. */
+  readonly schemaVersion: number
 }
 
 export interface FoldOptions {
   /** How long a closed upstream is remembered: the retention of the stage's stream, in ms. */
   readonly retentionMs: number
+  /** The stage, and the schema version up to which it reads the values that come to it. @default any version */
+  readonly reads?: { readonly stage: string; readonly version: number }
 }
 
-/** Decodes an entry; throws what `decodeFrame` throws, and a TerminalError for what is no frame of this partition. */
-function frameIn(entry: SourceRecord, held: ReadonlySet<number>): Frame | ControlFrame | RedriveFrame {
+/** Throws a RetryableError where a deployment that this one does not know yet wrote the values. */
+function refuseNewer({ schemaVersion }: Frame | RedriveFrame, reads: FoldOptions['reads']): void {
+  if (reads === undefined || schemaVersion <= reads.version) return
+  throw new RetryableError(
+    `a frame for stage "${reads.stage}" has values of the schema version ${schemaVersion}, and this deployment reads up to ${reads.version}: deploy the stage with keyBy("${reads.stage}", ..., { version: ${schemaVersion} }), or a later one`,
+    { code: 'newer-schema' },
+  )
+}
+
+/**
+ * Decodes an entry; throws what `decodeFrame` throws, a RetryableError for newer values, and a TerminalError for what is no
+ * frame of this partition.
+ */
+function frameIn(
+  entry: SourceRecord,
+  held: ReadonlySet<number>,
+  reads: FoldOptions['reads'],
+): Frame | ControlFrame | RedriveFrame {
   const { unreadable, payload } = entry
   if (unreadable) throw new TerminalError(unreadable.message, { code: unreadable.code })
   const frame = decodeFrame(payload ?? new Uint8Array())
-  if (frame.kind === 'control' || held.has(frame.slot)) return frame
+  if (frame.kind === 'control') return frame
+  refuseNewer(frame, reads)
+  if (held.has(frame.slot)) return frame
   throw new TerminalError(
-    `a frame of slot ${frame.slot} came in a partition that does not hold that slot: the stream must place records by their explicit hash keys, and whoever writes to it must have the stage's number of slots`,
+    `a frame of slot ${frame.slot} came in a partition that does not hold that slot: the stream must place records by their slots (on Kinesis, by explicit hash keys), and whoever writes to it must have the stage's number of slots`,
     { code: 'foreign-slot' },
   )
 }
@@ -72,6 +98,7 @@ export class KeyedFold {
   readonly #from: KeyedProgress
   readonly #held: ReadonlySet<number>
   readonly #retentionMs: number
+  readonly #reads: FoldOptions['reads']
   readonly #upstreams: Map<string, UpstreamStatus>
   readonly #memories: UpstreamMemories
   #completed: string | undefined
@@ -89,6 +116,7 @@ export class KeyedFold {
     this.#from = progress
     this.#held = new Set(progress.held)
     this.#retentionMs = options.retentionMs
+    this.#reads = options.reads
     this.#upstreams = new Map(progress.upstreams)
     this.#memories = progress.memories.copy()
     this.#completed = progress.completed
@@ -107,7 +135,8 @@ export class KeyedFold {
   /**
    * Folds the next entry: one line per number that it takes, `index` being its place in the batch.
    *
-   * Throws a RetryableError `frame-newer` where a newer release wrote the entry; the fold is then as it was before it.
+   * Throws a RetryableError `frame-newer` where a newer release wrote the entry, and `newer-schema` where a newer deployment
+   * did; the fold is then as it was before it.
    */
   fold(entry: SourceRecord, index: number): readonly Line[] {
     const lines = this.#fold(entry, index)
@@ -126,6 +155,7 @@ export class KeyedFold {
       number: this.#number,
       doneThrough: Math.max(this.#number, this.#from.doneThrough),
       watermarkMs: this.#watermarkMs,
+      openingMarkMs: this.#number === this.#from.number ? this.#from.openingMarkMs : undefined,
       known: this.#known,
       processingMs: this.#processingMs,
       upstreams: new Map(this.#upstreams),
@@ -137,30 +167,34 @@ export class KeyedFold {
     const arrivedAtMs = entry.arrivalTimeMs
     let frame: Frame | ControlFrame | RedriveFrame
     try {
-      frame = frameIn(entry, this.#held)
+      frame = frameIn(entry, this.#held, this.#reads)
     } catch (failure) {
       if (!isTerminal(failure)) throw failure
       this.#moveWatermark()
       return [this.#line(this.#from.held[0] ?? 0, index, arrivedAtMs, undefined, false, failure)]
     }
+    const upstream = frame.kind === 'frame' ? this.#ownUpstream(frame.upstream) : undefined
+    const news = frame.kind === 'control' ? this.#ownNews(frame) : []
     this.#forgetClosed(arrivedAtMs)
     let read = nothing
-    if (frame.kind === 'frame') read = this.#read(frame)
+    if (frame.kind === 'frame') read = upstream === undefined ? nothing : this.#read({ ...frame, upstream })
     else if (frame.kind === 'redrive') read = { news: frame.records, overtaken: 0 }
-    else this.#apply(frame, arrivedAtMs)
+    else this.#apply(frame.from, news, arrivedAtMs)
     this.#moveWatermark()
     if (frame.kind === 'control') return [this.#line(frame.slot, index, arrivedAtMs)]
     return this.#lines(frame, read, index, arrivedAtMs)
   }
 
   /** One line per record. What is new comes in the order of the frame, and what was overtaken comes first in it. */
-  #lines({ records, slot }: Frame | RedriveFrame, read: Read, index: number, arrivedAtMs: number): readonly Line[] {
+  #lines(frame: Frame | RedriveFrame, read: Read, index: number, arrivedAtMs: number): readonly Line[] {
+    const { records, slot, schemaVersion } = frame
     if (records.length === 0) return [this.#line(slot, index, arrivedAtMs)]
     const lines: Line[] = []
     let taken = 0
     for (const record of records) {
       const isNew = record === read.news[taken]
-      lines.push(this.#line(slot, index, arrivedAtMs, isNew ? record : undefined, isNew && taken < read.overtaken))
+      const overtaken = isNew && taken < read.overtaken
+      lines.push(this.#line(slot, index, arrivedAtMs, isNew ? record : undefined, overtaken, undefined, schemaVersion))
       if (isNew) taken++
     }
     this.#duplicates += records.length - taken
@@ -174,6 +208,7 @@ export class KeyedFold {
     record?: FrameRecord,
     overtaken = false,
     failure?: unknown,
+    schemaVersion = 1,
   ): Line {
     this.#number++
     if (arrivedAtMs > this.#processingMs) this.#processingMs = arrivedAtMs
@@ -187,7 +222,26 @@ export class KeyedFold {
       entry,
       failure,
       arrivedAtMs,
+      schemaVersion,
     }
+  }
+
+  /** An upstream by its stage alone where it is of our generation; undefined where it is of an older one. */
+  #ownUpstream({ name, partition }: Upstream): Upstream | undefined {
+    const { stage, generation } = upstreamOf(name)
+    if (generation === this.#from.generation) return { name: stage, partition }
+    if (generation < this.#from.generation) return undefined
+    throw new RetryableError(
+      `a frame of stage "${stage}" is of the generation ${generation}, and the partition is of ${this.#from.generation}: a reset was cut off: run \`millrace reset\` again`,
+      { code: 'newer-generation' },
+    )
+  }
+
+  #ownNews({ news }: ControlFrame): readonly UpstreamNews[] {
+    return news.flatMap((one) => {
+      const upstream = this.#ownUpstream(one.upstream)
+      return upstream === undefined ? [] : [{ ...one, upstream }]
+    })
   }
 
   #read(frame: Frame): Read {
@@ -200,14 +254,15 @@ export class KeyedFold {
     return { news, overtaken: overtaken.length }
   }
 
-  #apply({ from, news }: ControlFrame, arrivedAtMs: number): void {
+  #apply(from: ControlFrame['from'], news: readonly UpstreamNews[], arrivedAtMs: number): void {
     for (const { upstream, state, markMs, lastSent } of news) {
       this.#note(upstreamKey(upstream), upstream, state, markMs, arrivedAtMs)
       for (const [slot, position] of lastSent) {
         if (this.#held.has(slot)) this.#memories.close(upstream, slot, position)
       }
     }
-    if (from === 'announcer') this.#known = true
+    // After a reset: without news it is a tick, and may be of an older generation.
+    if (from === 'announcer' && (news.length > 0 || this.#from.generation === 1)) this.#known = true
   }
 
   #note(key: string, upstream: Upstream, told: UpstreamNews['state'], markMs: number, arrivedAtMs: number): void {

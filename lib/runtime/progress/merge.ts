@@ -6,6 +6,7 @@ import {
   blankKeyedProgress,
   blankSourceProgress,
   type KeyedProgress,
+  reachedMarkMs,
   type SlotStates,
   type SourceProgress,
   type UpstreamStatus,
@@ -47,6 +48,16 @@ function mergeStatus(a: UpstreamStatus | undefined, b: UpstreamStatus): Upstream
 }
 
 /**
+ * A parent behind the largest watermark may have left something due, which the child's first number fires. Its results are no
+ * later than the mark that the parent had come to, so that is the child's until then.
+ */
+function openingMarkOf(parents: readonly KeyedProgress[], watermarkMs: number): number | undefined {
+  const behind = parents.filter(({ earliest }) => [...earliest.event.values()].some((timeMs) => timeMs <= watermarkMs))
+  const leastMs = Math.min(watermarkMs, ...behind.map(reachedMarkMs))
+  return leastMs < watermarkMs ? leastMs : undefined
+}
+
+/**
  * Where a partition begins that holds the slots `held` of `slots` and follows these parents. What belongs to a slot comes
  * from the parent that held it; marks and watermark, which only grow, are the largest; numbers go on from the largest, so
  * that a key's position is one number. Nothing was sent yet and nothing has failed.
@@ -59,10 +70,12 @@ export function mergeKeyed(parents: readonly KeyedProgress[], slots: number, hel
     for (const [key, status] of parent.upstreams) upstreams.set(key, mergeStatus(upstreams.get(key), status))
     for (const [slot, states] of parent.operatorStates) if (mine.has(slot)) operatorStates.set(slot, states)
   }
+  const watermarkMs = parents.reduce((most, parent) => Math.max(most, parent.watermarkMs), Number.NEGATIVE_INFINITY)
   return {
     ...blankKeyedProgress(slots, held),
     ...numbersOf(parents),
-    watermarkMs: parents.reduce((most, { watermarkMs }) => Math.max(most, watermarkMs), Number.NEGATIVE_INFINITY),
+    watermarkMs,
+    openingMarkMs: openingMarkOf(parents, watermarkMs),
     known: parents.some(({ known }) => known),
     upstreams,
     memories: UpstreamMemories.merge(

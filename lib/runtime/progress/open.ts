@@ -6,13 +6,16 @@
  * 2. A closed parent that never held a record has no progress. It stands for its own parents, which must be drained as well.
  * 3. A parent that the stream no longer knows counts as drained, with the progress that it left; without any it means nothing.
  * 4. Opening writes nothing: the first batch stores what it made of it.
+ *
+ * A partition begins with the generation of its stage (generation.ts), and with parents of that one only.
  */
 import { RetryableError } from '../../core/errors.ts'
-import { slotsIn } from '../../core/slot.ts'
+import { slotsHeld } from '../../core/slot.ts'
 import type { StateStore, StateValue } from '../../state/state-store.ts'
+import { type Generation, hasBegun, readGeneration } from './generation.ts'
 import type { PartitionDescription, PartitionLineage } from './lineage.ts'
 import { mergeKeyed, mergeSource } from './merge.ts'
-import type { KeyedProgress, SourceProgress } from './progress.ts'
+import type { KeyedProgress, ProgressOfAny, SourceProgress } from './progress.ts'
 import { readKeyedProgress, readSourceProgress } from './progress-format.ts'
 
 export interface OpenOptions {
@@ -32,19 +35,20 @@ export interface OpenedProgress<P> {
 }
 
 /** What differs between the two kinds of progress. */
-interface Kind<P extends { readonly completed: string | undefined }> {
+interface Kind<P extends ProgressOfAny> {
   read(value: StateValue, label: string): P
-  merge(parents: readonly P[], description: PartitionDescription): P
+  merge(parents: readonly P[], description: PartitionDescription, generation: Generation): P
 }
 
 /** The name under which a stage's progress in a partition is stored. */
 export const progressName = (stage: string, partition: string): string => `${stage}/${partition}`
 
-class Opening<P extends { readonly completed: string | undefined }> {
+class Opening<P extends ProgressOfAny> {
   readonly #options: OpenOptions
   readonly #kind: Kind<P>
   /** What the parents left. Two empty parents may share one of their own. */
   readonly #left = new Map<string, P | undefined>()
+  #generation: Promise<Generation> | undefined
 
   constructor(options: OpenOptions, kind: Kind<P>) {
     this.#options = options
@@ -54,9 +58,9 @@ class Opening<P extends { readonly completed: string | undefined }> {
   async open(): Promise<OpenedProgress<P>> {
     const { stage, partition, lineage, signal } = this.#options
     const stored = await this.#stored(partition)
-    if (stored) return stored
+    if (stored && hasBegun(stored.progress)) return stored
     const description = await lineage.describe(partition, signal)
-    if (description) return { version: 0, progress: await this.#inherit(description) }
+    if (description) return { version: stored?.version ?? 0, progress: await this.#inherit(description) }
     throw new RetryableError(
       `stage "${stage}" has no progress in partition ${partition}, which its stream does not know: check that the stage is bound to the stream that it is invoked for`,
       { code: 'partition-unknown' },
@@ -78,22 +82,44 @@ class Opening<P extends { readonly completed: string | undefined }> {
       const left = this.#left.get(parent)
       if (left) parents.push(left)
     }
-    return this.#kind.merge(parents, description)
+    return this.#kind.merge(parents, description, await this.#ownGeneration())
+  }
+
+  #ownGeneration(): Promise<Generation> {
+    const { store, stage, signal } = this.#options
+    this.#generation ??= readGeneration(store, stage, signal).then((generation) => {
+      if (generation.isHeld) throw resetUnderway(stage)
+      return generation
+    })
+    return this.#generation
   }
 
   /** What a drained partition left to its children; undefined where it left nothing. */
   async #leftBy(partition: string): Promise<P | undefined> {
     const { stage, lineage, signal } = this.#options
-    const progress = (await this.#stored(partition))?.progress
+    const stored = (await this.#stored(partition))?.progress
+    const progress = stored && hasBegun(stored) ? stored : undefined
+    const { generation, startsAtMs } = await this.#ownGeneration()
+    if (progress && progress.generation !== generation) throw resetUnderway(stage)
     const description = await lineage.describe(partition, signal)
     if (!description) return progress
-    if (await lineage.isDrained(partition, progress?.completed, signal)) return progress ?? this.#inherit(description)
+    const isDrained = await lineage.isDrained(partition, progress?.completed, signal, startsAtMs)
+    if (isDrained) return progress ?? this.#inherit(description)
     throw new RetryableError(
       `stage "${stage}" has not read partition ${partition} to its end (it has completed ${progress?.completed ?? 'nothing'}), and partition ${this.#options.partition} follows it: the child waits`,
       { code: 'parent-not-drained' },
     )
   }
 }
+
+/** Parents of one generation and a child of the next would make one partition of two logs. */
+const resetUnderway = (stage: string) =>
+  new RetryableError(
+    `stage "${stage}" is being reset, and what it begins anew waits: where that was cut off, run \`millrace reset\` again`,
+    {
+      code: 'reset-underway',
+    },
+  )
 
 /**
  * Opens the progress of a stage that feeds keyed stages. Throws a {@link RetryableError}: `parent-not-drained`,
@@ -103,7 +129,10 @@ class Opening<P extends { readonly completed: string | undefined }> {
  * const { version, progress } = await openSourceProgress({ store, stage: 'orders', partition, lineage, signal })
  */
 export function openSourceProgress(options: OpenOptions): Promise<OpenedProgress<SourceProgress>> {
-  return new Opening<SourceProgress>(options, { read: readSourceProgress, merge: mergeSource }).open()
+  return new Opening<SourceProgress>(options, {
+    read: readSourceProgress,
+    merge: (parents, _, { generation, startsAtMs }) => ({ ...mergeSource(parents), generation, startsAtMs }),
+  }).open()
 }
 
 /**
@@ -123,6 +152,9 @@ export function openKeyedProgress(
         { code: 'slots-changed' },
       )
     },
-    merge: (parents, { startHash, endHash }) => mergeKeyed(parents, slots, slotsIn(startHash, endHash, slots)),
+    merge: (parents, description, { generation }) => ({
+      ...mergeKeyed(parents, slots, slotsHeld(description, slots)),
+      generation,
+    }),
   }).open()
 }

@@ -3,7 +3,7 @@
  *
  * 1. What is read equals what was written, and equal progress is written as equal bytes.
  * 2. Beside the states of operators it takes at most 2 KB plus eight bytes per slot and upstream.
- * 3. A newer format than ours is a RetryableError: a release that reads it is being deployed. Format 1 is the first.
+ * 3. A newer format than ours is a RetryableError: a release that reads it is being deployed. Format 2 is ours, and 1 is read.
  * 4. Progress that cannot be read is a RetryableError too. The records stay where they are until somebody has looked.
  */
 import { describeError, RetryableError } from '../../core/errors.ts'
@@ -23,6 +23,7 @@ import type {
   Failing,
   FiringCut,
   KeyedProgress,
+  ProgressOfAny,
   SentPositions,
   SlotStates,
   SourceProgress,
@@ -31,7 +32,7 @@ import type {
 } from './progress.ts'
 
 /** The format that is written, and the newest that is read. */
-const progressFormat = 1
+const progressFormat = 2
 
 const states = ['open', 'idle', 'closed'] as const
 
@@ -166,17 +167,22 @@ const timesAfter = (before: StatusBefore, { upstream, markMs, closedAtMs }: Upst
   closedAtMs: closedAtMs === 0 || !Number.isSafeInteger(closedAtMs) ? before.closedAtMs : closedAtMs,
 })
 
-type Shared = Pick<SourceProgress, 'completed' | 'number' | 'doneThrough' | 'sent' | 'failing' | 'suspect'>
+type Shared = ProgressOfAny
 
-function writeShared({ completed, number, doneThrough, sent, failing, suspect }: Shared): Fields {
+const failingValue = ({ number, attempts, skipped }: Failing): StateValue =>
+  skipped ? { number, attempts, skipped } : { number, attempts }
+
+function writeShared({ completed, number, doneThrough, sent, failing, suspect, generation, log }: Shared): Fields {
   return {
     format: progressFormat,
     number,
     sent: bytesOf((writer) => writeSent(writer, sent)),
     ...(completed === undefined ? {} : { completed }),
     ...(doneThrough === number ? {} : { doneThrough }),
-    ...(failing === undefined ? {} : { failing: { number: failing.number, attempts: failing.attempts } }),
+    ...(failing === undefined ? {} : { failing: failingValue(failing) }),
     ...(suspect === undefined ? {} : { suspect: { from: suspect.from, to: suspect.to, attempts: suspect.attempts } }),
+    ...(generation === 1 ? {} : { generation }),
+    ...(log === undefined ? {} : { log }),
   }
 }
 
@@ -242,6 +248,8 @@ class FieldReader {
       sent: this.bytes('sent', readSent),
       failing: this.optional('failing', (value) => value as unknown as Failing),
       suspect: this.optional('suspect', (value) => value as unknown as Suspect),
+      generation: this.optional('generation', () => this.number('generation')) ?? 1,
+      log: this.optional('log', (value) => String(value)),
     }
   }
 }
@@ -252,6 +260,7 @@ export function writeSourceProgress(progress: SourceProgress): StateValue {
     ...writeShared(progress),
     largestEventTimeMs: timeValue(progress.largestEventTimeMs),
     largestArrivedAtMs: progress.largestArrivedAtMs,
+    ...(progress.startsAtMs === undefined ? {} : { startsAtMs: progress.startsAtMs }),
   }
 }
 
@@ -265,6 +274,7 @@ export function readSourceProgress(value: StateValue, label = 'progress'): Sourc
     ...fields.shared(),
     largestEventTimeMs: fields.time('largestEventTimeMs'),
     largestArrivedAtMs: fields.number('largestArrivedAtMs'),
+    startsAtMs: fields.optional('startsAtMs', () => fields.number('startsAtMs')),
   }
 }
 
@@ -276,13 +286,14 @@ export function readSourceProgress(value: StateValue, label = 'progress'): Sourc
  */
 export function writeKeyedProgress(progress: KeyedProgress): StateValue {
   const { slots, known, watermarkMs, held, upstreams, memories, operatorStates } = progress
-  const { processingMs, earliest, firing } = progress
+  const { openingMarkMs, processingMs, earliest, firing } = progress
   const bySlot = [...operatorStates].map(([slot, value]) => [String(slot), value] as const)
   return {
     ...writeShared(progress),
     slots,
     known,
     watermarkMs: timeValue(watermarkMs),
+    ...(openingMarkMs === undefined ? {} : { openingMarkMs: timeValue(openingMarkMs) }),
     held: bytesOf((writer) => writeHeld(writer, held)),
     upstreams: bytesOf((writer) => writeUpstreams(writer, upstreams)),
     memories: bytesOf((writer) => memories.write(writer)),
@@ -308,6 +319,7 @@ export function readKeyedProgress(value: StateValue, label = 'progress'): KeyedP
     slots: fields.number('slots'),
     held: fields.bytes('held', readHeld),
     watermarkMs: fields.time('watermarkMs'),
+    openingMarkMs: fields.optional('openingMarkMs', () => fields.time('openingMarkMs')),
     known: fields.optional('known', (found) => found === true) ?? false,
     upstreams: fields.bytes('upstreams', readUpstreams),
     memories: fields.bytes('memories', (reader) => UpstreamMemories.read(reader)),

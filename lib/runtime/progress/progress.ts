@@ -11,6 +11,8 @@ import { UpstreamMemories } from '../frames/upstream-memory.ts'
 export interface Failing {
   readonly number: number
   readonly attempts: number
+  /** Somebody gave it up by hand: its next attempt makes it a dead letter, however often it has failed. */
+  readonly skipped?: true
 }
 
 /** Numbers among which one kills the process, and how many attempts began at them. */
@@ -37,6 +39,10 @@ export interface ProgressOfAny {
   readonly sent: SentPositions
   readonly failing: Failing | undefined
   readonly suspect: Suspect | undefined
+  /** How often the application was reset, from 1: see generation.ts. */
+  readonly generation: number
+  /** The log that this is progress of: see log-identity.ts. Undefined where its stream has no identity, or was not asked yet. */
+  readonly log: string | undefined
 }
 
 /** Progress of a stage that feeds keyed stages, in one partition of its source. */
@@ -45,6 +51,8 @@ export interface SourceProgress extends ProgressOfAny {
   readonly largestEventTimeMs: number
   /** When the record of the largest event time arrived, in ms since 1970 UTC; 0 where no record came yet. */
   readonly largestArrivedAtMs: number
+  /** Records that arrived before do not count, in ms since 1970 UTC; undefined where all do. */
+  readonly startsAtMs: number | undefined
 }
 
 /** What is known of one upstream. */
@@ -81,6 +89,11 @@ export interface KeyedProgress extends ProgressOfAny {
   readonly held: readonly number[]
   /** In ms since 1970 UTC; -Infinity until all upstreams are known and have marks. */
   readonly watermarkMs: number
+  /**
+   * What the partition's mark goes by until its first number is done, in ms since 1970 UTC: a parent that was behind left
+   * something due, which that number fires. Undefined where that is the watermark.
+   */
+  readonly openingMarkMs: number | undefined
   /** True once the announcer told the upstreams: until then the watermark stays where it is. */
   readonly known: boolean
   /** By {@link upstreamKey}. */
@@ -94,6 +107,12 @@ export interface KeyedProgress extends ProgressOfAny {
   readonly firing: FiringCut | undefined
 }
 
+/** How far event time has come in a partition for whoever takes its results, in ms since 1970 UTC. */
+export const reachedMarkMs = ({
+  watermarkMs,
+  openingMarkMs,
+}: Pick<KeyedProgress, 'watermarkMs' | 'openingMarkMs'>): number => openingMarkMs ?? watermarkMs
+
 /** The progress of a source partition without parents before its first record. */
 export const blankSourceProgress: SourceProgress = {
   completed: undefined,
@@ -104,6 +123,9 @@ export const blankSourceProgress: SourceProgress = {
   sent: new Map(),
   failing: undefined,
   suspect: undefined,
+  generation: 1,
+  log: undefined,
+  startsAtMs: undefined,
 }
 
 /** The progress of a partition without parents before its first entry. */
@@ -115,12 +137,15 @@ export function blankKeyedProgress(slots: number, held: readonly number[]): Keye
     number: 0,
     doneThrough: 0,
     watermarkMs: Number.NEGATIVE_INFINITY,
+    openingMarkMs: undefined,
     known: false,
     upstreams: new Map(),
     memories: new UpstreamMemories(),
     sent: new Map(),
     failing: undefined,
     suspect: undefined,
+    generation: 1,
+    log: undefined,
     operatorStates: new Map(),
     processingMs: 0,
     earliest: { event: new Map(), processing: new Map() },

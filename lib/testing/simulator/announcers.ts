@@ -7,10 +7,9 @@
  * set must be what the source says. In the others an idle clock may be wrong, and it is noted where it was.
  */
 import { describeError, isRetryable } from '../../core/errors.ts'
-import type { Plan } from '../../plan/plan.ts'
-import { announce } from '../../runtime/announcer/announcer.ts'
 import type { AnnouncerPorts } from '../../runtime/announcer/knowledge.ts'
 import type { PartitionLineage } from '../../runtime/progress/lineage.ts'
+import type { Opened } from './release.ts'
 import { newOwner, type Owner, type Scheduler } from './scheduler.ts'
 import type { StreamState } from './streams.ts'
 
@@ -20,7 +19,8 @@ const mostRounds = 3
 
 export interface AnnouncersOptions {
   readonly scheduler: Scheduler
-  readonly planned: Plan
+  /** The announcer of the version that is deployed. */
+  readonly announce: () => Opened['announce']
   /** The stream of the source: its silence is what idle clocks go by. */
   readonly source: StreamState
   readonly portsOf: (owner: Owner, heedSilence: (lineage: PartitionLineage) => PartitionLineage) => AnnouncerPorts
@@ -29,8 +29,6 @@ export interface AnnouncersOptions {
   readonly isAllSent: () => boolean
   readonly onSurprise: (message: string) => void
   readonly onCount: (name: string) => void
-  /** What is broken on purpose. */
-  readonly announce?: typeof announce | undefined
 }
 
 export class Announcers {
@@ -51,7 +49,7 @@ export class Announcers {
   /** Begins a round whose clock is so far off. */
   begin(clockOffsetMs = 0): void {
     if (this.#rounds.size >= mostRounds) return
-    const { scheduler, planned, portsOf, hasEarlyIdle, isAllSent, onSurprise, onCount } = this.#options
+    const { scheduler, announce, portsOf, hasEarlyIdle, isAllSent, onSurprise, onCount } = this.#options
     const owner = newOwner(`announcer#${this.#made++}`)
     owner.clockOffsetMs = clockOffsetMs
     const abort = new AbortController()
@@ -62,7 +60,7 @@ export class Announcers {
     const ports = portsOf(owner, (lineage) => this.#heeding(lineage))
     scheduler
       .call(owner, 'announce', () => undefined)
-      .then(() => (this.#options.announce ?? announce)({ planned, ports, signal: abort.signal, ...silence }))
+      .then(() => announce()({ ports, signal: abort.signal, ...silence }))
       .then(
         (said) => {
           for (const { stage, partition, news } of said) {

@@ -1,6 +1,8 @@
 /** What a run runs: one of two applications, with what is sent to it, and how its runs are judged. */
-import type { Topology } from '../../topology/topology.ts'
+import type { ExpiredItem } from '../../state/memory-store.ts'
+import type { PlanChanges } from './faults.ts'
 import type { Finding } from './findings.ts'
+import type { Built } from './release.ts'
 
 /** What one record of the source is. */
 export interface SourceItem {
@@ -14,6 +16,18 @@ export interface Touched {
   readonly keys: readonly string[]
   readonly entries: readonly string[]
   readonly audits: number
+  /** When the oldest of the records came to the source; infinity where there is none. */
+  readonly oldestMs: number
+}
+
+/** What is drawn of an application, beside its source. */
+export interface Variant {
+  readonly hasThirdStage: boolean
+  /** Whether states with a TTL of every kind are kept beside the others. */
+  readonly hasBriefs: boolean
+  readonly changes: PlanChanges
+  /** Ends the process that runs the step at hand. */
+  readonly kill: () => void
 }
 
 /** What the referees say of a run, and what else they counted in it. */
@@ -33,12 +47,17 @@ export interface Application<Run> {
   readonly records: readonly SourceItem[]
   /** From the least event time to the largest, in ms. */
   readonly spanMs: number
-  /** Two versions that are compatible with each other; `kill` ends the process that runs the step at hand. */
-  topologyOf(version: 0 | 1, kill: () => void): Topology
+  /** From which a release builds two versions that are compatible with each other; the second has all that the first has. */
+  readonly built: Built
   /** What a frame of a keyed stage's stream reads and writes. */
   touchedBy(stage: string, data: Uint8Array): Touched
   /** Whether a sink never takes a value of so many cents. */
   rejects(sink: string, cents: number): boolean
+  /**
+   * Whether TTL may take an item half an hour after it has expired, and not days: not where the event times of later records say
+   * that less time has gone by.
+   */
+  ttlTakes(item: ExpiredItem): boolean
   /** What still waits for time to pass when all input is done. */
   waiting(run: Run): Promise<readonly string[]>
   judge(run: Run): Promise<Verdict>

@@ -1,6 +1,5 @@
 /** What a canary is: a part that is broken on purpose, at a port, and the referee that must notice. */
 import type { MappingSettings } from '../../emulator/event-source-mapping/index.ts'
-import type { announce } from '../../runtime/announcer/announcer.ts'
 import type { FramePublisher, FrameStream } from '../../runtime/frames/publisher.ts'
 import type { RunnerClock } from '../../runtime/ports.ts'
 import type { PartitionLineage } from '../../runtime/progress/lineage.ts'
@@ -14,6 +13,10 @@ import type { Owner } from './scheduler.ts'
 export interface Place {
   readonly owner: Owner
   readonly clock: RunnerClock
+  /** Of the topology: odd ones have more than even ones. */
+  readonly version: number
+  /** Of a sink, its name. */
+  readonly sink?: string
 }
 
 export interface Canary {
@@ -39,7 +42,6 @@ export interface Canary {
   readonly announcerLineage?: (lineage: PartitionLineage, stage: string) => PartitionLineage
   /** `said` is one set for all rounds of a run. */
   readonly announcerFrames?: (publisher: FramePublisher, stage: string, said: Set<string>) => FramePublisher
-  readonly announce?: typeof announce
 }
 
 /** A store that is another one in all but the given methods. */
@@ -49,6 +51,7 @@ export function storeWith(store: StateStore, changed: Partial<StateStore>): Stat
     writeProgress: (...args) => store.writeProgress(...args),
     readManifest: (...args) => store.readManifest(...args),
     writeManifest: (...args) => store.writeManifest(...args),
+    replaceManifest: (...args) => store.replaceManifest(...args),
     readKeys: (...args) => store.readKeys(...args),
     readEntries: (...args) => store.readEntries(...args),
     listEntries: (...args) => store.listEntries(...args),

@@ -82,6 +82,10 @@ export class DueWatch implements StateStore {
     return this.#inner.writeManifest(value, signal)
   }
 
+  replaceManifest(read: StateValue, value: StateValue, signal: AbortSignal) {
+    return this.#inner.replaceManifest(read, value, signal)
+  }
+
   readKeys(keys: readonly string[], signal: AbortSignal) {
     return this.#inner.readKeys(keys, signal)
   }

@@ -53,6 +53,7 @@ export interface EnvironmentsOptions {
   readonly onBegin: (environment: Environment, invocation: Invocation) => void
   /** Told what a run rejected with: nothing but what says it may succeed later is expected. */
   readonly onError: (environment: Environment, error: unknown) => void
+  readonly onCount: (name: string) => void
 }
 
 const timeLimitMs = 60_000
@@ -60,11 +61,17 @@ const timeLimitMs = 60_000
 export class Environments {
   /** The version of the topology that new environments run. */
   version = 0
+  /** By stage, when an environment of the first version was busy last. */
+  readonly oldUntilMs = new Map<string, number>()
   readonly #options: EnvironmentsOptions
   #alive: Environment[] = []
   /** Those that have run something. */
   readonly #served = new WeakSet<Environment>()
   #made = 0
+  /** By stage, shard and first record, how many records were in the last batch. */
+  readonly #sizes = new Map<string, number>()
+  /** Batches that ended with an error. */
+  readonly #failed = new Set<string>()
 
   constructor(options: EnvironmentsOptions) {
     this.#options = options
@@ -96,17 +103,22 @@ export class Environments {
     const isWarm = this.#served.has(environment)
     const invocation: Invocation = { shardId, records, isWarm, answer: resolve, isZombie: false }
     this.#served.add(environment)
+    this.#countBatch(environment, invocation)
     environment.invocation = invocation
     this.#options.onBegin(environment, invocation)
     const { owner } = environment
     scheduler.note(owner.name, () => `begins ${shardId}, ${records.length} records${isWarm ? ', warm' : ''}`)
     const cancel = scheduler.timer(owner, timeLimitMs, () => {
-      if (environment.invocation === invocation) this.kill(environment, 'timed out')
+      if (environment.invocation !== invocation) return
+      this.#options.onCount('time limit')
+      this.kill(environment, 'timed out')
     })
     const finish = (outcome: InvocationOutcome) => {
       cancel()
       if (owner.isDead) return
       environment.invocation = undefined
+      this.#noteOld(environment)
+      this.#noteOutcome(environment, invocation, outcome)
       invocation.answer(outcome)
     }
     // The run begins at a point of its own, so that the mapping's code and the runner's never share a step.
@@ -151,6 +163,32 @@ export class Environments {
     }
   }
 
+  /** Counts in which ways a batch differs from the one before. */
+  #countBatch(environment: Environment, invocation: Invocation): void {
+    const { onCount } = this.#options
+    const name = batchName(environment, invocation)
+    const before = this.#sizes.get(name)
+    const size = invocation.records.length
+    if (before !== undefined && before !== size) {
+      onCount(this.#failed.has(name) && size < before ? 'bisected batch' : 'batch with another cut')
+    }
+    this.#sizes.set(name, size)
+    this.#failed.delete(name)
+    const isSecond = this.busy.some(
+      (other) =>
+        other !== environment && other.stage === environment.stage && other.invocation?.shardId === invocation.shardId,
+    )
+    if (isSecond) onCount('two invocations of one shard')
+  }
+
+  #noteOutcome(environment: Environment, invocation: Invocation, { kind }: InvocationOutcome): void {
+    if (kind === 'function-error') this.#failed.add(batchName(environment, invocation))
+  }
+
+  #noteOld({ version, stage }: Environment): void {
+    if (version % 2 === 0) this.oldUntilMs.set(stage, this.#options.scheduler.nowMs())
+  }
+
   /** An idle environment of the present version, or a new one. */
   #take(stage: string): Environment {
     const { random, faults } = this.#options
@@ -180,6 +218,8 @@ export class Environments {
   kill(environment: Environment, reason: string): void {
     this.#options.scheduler.note(environment.owner.name, () => `dies: ${reason}`)
     this.#forget(environment)
+    this.#noteOld(environment)
+    if (environment.invocation) this.#failed.add(batchName(environment, environment.invocation))
     environment.invocation?.answer({ kind: 'function-error', reason })
   }
 
@@ -194,3 +234,6 @@ export class Environments {
     invocation.answer({ kind: 'function-error', reason: 'given up by the simulator' })
   }
 }
+
+const batchName = ({ stage }: Environment, { shardId, records }: Invocation): string =>
+  `${stage}/${shardId}/${records[0]?.sequenceNumber}`

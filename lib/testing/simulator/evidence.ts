@@ -1,5 +1,6 @@
 /** What a finished run has left, in the form in which the referees compare it. */
 import type { DeadLetter } from '../../runtime/dead-letter.ts'
+import type { Variant } from './application.ts'
 import {
   type BySource,
   bySource,
@@ -37,7 +38,11 @@ export interface Evidence {
 
 const nothing: InternalLog<never> = { records: [], contradictions: [], broken: [] }
 
-export function evidenceOf(run: Simulation, entries: readonly SourceEntry[]): Evidence {
+export function evidenceOf(
+  run: Simulation,
+  entries: readonly SourceEntry[],
+  { hasBriefs }: Pick<Variant, 'hasBriefs'>,
+): Evidence {
   const lines = readInternalLog<Line>(run.streams.stream(names.keyed), names.keyed)
   const sold = run.hasThirdStage ? readInternalLog<SoldItem>(run.streams.stream(names.second), names.second) : nothing
   const deadLetters = run.deliveries
@@ -60,7 +65,7 @@ export function evidenceOf(run: Simulation, entries: readonly SourceEntry[]): Ev
     entries,
     lines,
     sold,
-    replay: replay(lines.records, sold.records, killed),
+    replay: replay(lines.records, sold.records, killed, hasBriefs),
     source: bySource(entries),
     deadLetters,
     killed,

@@ -58,7 +58,29 @@ export interface Faults {
   readonly silence: number
   /** Of items that are empty for long enough, how many are gone whenever one is looked at. */
   readonly ttl: number
+  /** Per request to a stream: it takes what it takes, and nobody hears the answer. */
+  readonly lostRequest: number
+  /** Per batched write of due entries: it takes place and its answer is lost. */
+  readonly lostDueAnswer: number
+  /** Per batched call or query of DynamoDB: it answers for a part, as it may. */
+  readonly answeredInPart: number
+  /** What the other version of the topology has more than the first: a redeploy adds it, the next one takes it away. */
+  readonly changes: PlanChanges
+  /** Whether the first version of the topology runs on the release of Millrace before this one. */
+  readonly mixesReleases: boolean
 }
+
+/** Changes of the plan that are compatible: nothing that was there before has another name, or another place. */
+export interface PlanChanges {
+  /** A keyed operator behind what is there, with a state and a sink of its own. */
+  readonly operator: boolean
+  /** A sink of the stage that reads the source. */
+  readonly sink: boolean
+  /** The last keyed stage, where a run has two. */
+  readonly stage: boolean
+}
+
+const noChanges: PlanChanges = { operator: false, sink: false, stage: false }
 
 export const noFaults: Faults = {
   any: false,
@@ -87,6 +109,11 @@ export const noFaults: Faults = {
   redrive: 0,
   silence: 0,
   ttl: 0,
+  lostRequest: 0,
+  lostDueAnswer: 0,
+  answeredInPart: 0,
+  changes: noChanges,
+  mixesReleases: false,
 }
 
 /** One run in twelve has none; of the others each kind is there or not. */
@@ -117,8 +144,36 @@ export function drawFaults(random: Random): Faults {
   }
 }
 
+/** What half of the runs with faults have beside. */
+export function drawMoreFaults(random: Random, drawn: Faults): Faults {
+  if (!drawn.any || random.chance(0.5)) return drawn
+  const sometimes = (most: number, share = 0.5): number => (random.chance(share) ? most * random.next() : 0)
+  // TTL takes something only where there are silences.
+  const fades = random.chance(0.5)
+  return {
+    ...drawn,
+    lostRequest: sometimes(0.1),
+    lostDueAnswer: sometimes(0.2),
+    answeredInPart: sometimes(0.5),
+    redeploy: Math.max(drawn.redeploy, sometimes(0.004)),
+    changes: { operator: random.chance(0.6), sink: random.chance(0.5), stage: random.chance(0.5) },
+    silence: fades ? 0.001 + 0.004 * random.next() : drawn.silence,
+    ttl: fades ? 0.3 + 0.7 * random.next() : drawn.ttl,
+    mixesReleases: random.chance(0.3),
+  }
+}
+
 /** In one run with time in six no attempt is broken off and no two run at once. */
-const calm = { crash: 0, zombie: 0, failOver: 0, redelivery: 0, lostAnswer: 0, throttle: 0, clockJump: 0 }
+const calm = {
+  crash: 0,
+  zombie: 0,
+  failOver: 0,
+  redelivery: 0,
+  lostAnswer: 0,
+  lostDueAnswer: 0,
+  throttle: 0,
+  clockJump: 0,
+}
 
 /** What runs with time have beside. The announcer's rounds are no fault: there are some in every run. */
 export function drawTimedFaults(random: Random, drawn: Faults): Faults {
@@ -133,8 +188,8 @@ export function drawTimedFaults(random: Random, drawn: Faults): Faults {
     roundTwice: sometimes(0.5, 0.5),
     roundOff: sometimes(0.5, 0.5),
     redrive: sometimes(0.01, 0.4),
-    ttl: sometimes(1, 0.5),
-    silence: isCalm ? 0 : sometimes(0.002, 0.3),
+    ttl: Math.max(drawn.ttl, sometimes(1, 0.5)),
+    silence: isCalm ? 0 : Math.max(drawn.silence, sometimes(0.002, 0.3)),
     ...(isCalm ? calm : {}),
   }
 }

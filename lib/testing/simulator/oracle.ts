@@ -6,6 +6,7 @@
  * partitions); {@link bySource} knows the source alone.
  */
 import { decodeFrame } from '../../runtime/frames/frame-format.ts'
+import { BriefOracle, briefNames } from './briefs.ts'
 import { contentOf } from './sinks.ts'
 import type { StreamState } from './streams.ts'
 import { type Entry, isRejected, type Line, names, type SourceEntry, type Tally } from './workload.ts'
@@ -24,6 +25,8 @@ export interface LoggedRecord<T> {
   readonly sentAt: readonly [number: number, index: number]
   readonly origin: { readonly partition: string; readonly position: string; readonly arrivalTimeMs: number }
   readonly eventTimeMs: number
+  /** When its frame came into the log. */
+  readonly arrivalMs: number
   /** A later record of its slot and upstream stands before it. */
   readonly isOvertaken: boolean
 }
@@ -47,7 +50,7 @@ export function readInternalLog<T>(stream: StreamState, stage: string): Internal
   for (const shard of stream.shards.values()) {
     // Numbers go on from the largest of the parents'.
     let number = Math.max(0, ...shard.parents.map((parent) => numbers.get(parent) ?? 0))
-    for (const { data } of shard.records) {
+    for (const { data, arrivalMs } of shard.records) {
       const frame = decoded(data)
       if (frame?.kind !== 'frame') {
         number += 1
@@ -81,6 +84,7 @@ export function readInternalLog<T>(stream: StreamState, stage: string): Internal
           sentAt,
           origin,
           eventTimeMs,
+          arrivalMs,
           isOvertaken,
         })
       }
@@ -125,6 +129,8 @@ interface Lately {
 export interface ItemState {
   lines: number
   cents: number
+  /** The largest arrival time of its records. */
+  arrivalTimeMs: number
 }
 
 export interface Replay {
@@ -140,8 +146,12 @@ export interface Replay {
   readonly dead: readonly LoggedRecord<Line>[]
   /** The lines of which a sink never takes an output: that is a dead letter too. */
   readonly rejected: readonly LoggedRecord<Line>[]
+  /** The lines that are applied. */
+  readonly applied: readonly LoggedRecord<Line>[]
   /** What the ledger sends to the third stage, in its order. */
-  readonly sent: readonly string[]
+  readonly sent: readonly { readonly content: string; readonly from: LoggedRecord<Line> }[]
+  /** How often something had lived as long as its TTL. */
+  readonly forgotten: number
 }
 
 export const newUser = (): UserState => ({
@@ -211,6 +221,7 @@ export function replay(
   lines: readonly LoggedRecord<Line>[],
   sold: readonly LoggedRecord<SoldItem>[],
   killed: ReadonlySet<string>,
+  hasBriefs: boolean,
 ): Replay {
   const users = new Map<string, UserState>()
   const outputs = new Map<string, string>()
@@ -218,7 +229,9 @@ export function replay(
   const lastInterim = new Map<string, string>()
   const dead: LoggedRecord<Line>[] = []
   const rejected: LoggedRecord<Line>[] = []
-  const sent: string[] = []
+  const applied: LoggedRecord<Line>[] = []
+  const sent: Replay['sent'][number][] = []
+  const briefs = new Map<string, BriefOracle>()
   const inSlots = new Map<number, number>()
   for (const record of lines) {
     const { key, slot, value: line } = record
@@ -227,6 +240,7 @@ export function replay(
       dead.push(record)
       continue
     }
+    applied.push(record)
     const user = users.get(key) ?? newUser()
     users.set(key, user)
     const { entry, alerts, isFirst } = applyLine(user, record, inSlots.get(slot) ?? 0)
@@ -239,19 +253,29 @@ export function replay(
     interim.set(identityOf('latest', record), contentOf(tally))
     lastInterim.set(key, identityOf('latest', record))
     const { item, cents, total } = entry
-    sent.push(contentOf({ item, line: line.line, cents, total } satisfies SoldItem))
+    sent.push({ content: contentOf({ item, line: line.line, cents, total } satisfies SoldItem), from: record })
+    if (!hasBriefs) continue
+    const oracle = briefs.get(key) ?? new BriefOracle()
+    briefs.set(key, oracle)
+    const { isFirst: isRecent, brief } = oracle.take(line, record.eventTimeMs, record.origin.arrivalTimeMs)
+    if (isRecent) outputs.set(identityOf(briefNames.first, record), contentOf(line))
+    outputs.set(identityOf(briefNames.brief, record), contentOf(brief))
   }
   const items = new Map<string, ItemState>()
   for (const record of sold) {
     if (killed.has(deadLetterId(record))) continue
     const { item, line, cents, total } = record.value
-    const state = items.get(item) ?? { lines: 0, cents: 0 }
+    const state = items.get(item) ?? { lines: 0, cents: 0, arrivalTimeMs: Number.NEGATIVE_INFINITY }
     items.set(item, state)
+    const arrivalTimeMs = Math.max(state.arrivalTimeMs, record.origin.arrivalTimeMs)
+    if (hasBriefs && arrivalTimeMs >= state.arrivalTimeMs + names.latelyMs) Object.assign(state, { lines: 0, cents: 0 })
     state.lines += 1
     state.cents += cents
-    outputs.set(identityOf('stock', record), contentOf({ item, line, total, ...state }))
+    state.arrivalTimeMs = arrivalTimeMs
+    outputs.set(identityOf('stock', record), contentOf({ item, line, total, lines: state.lines, cents: state.cents }))
   }
-  return { users, items, outputs, interim, lastInterim, dead, rejected, sent }
+  const forgotten = [...briefs.values()].reduce((sum, brief) => sum + brief.forgotten, 0)
+  return { users, items, outputs, interim, lastInterim, dead, rejected, applied, sent, forgotten }
 }
 
 /** What the ledger sends on. */
@@ -265,7 +289,7 @@ export interface SoldItem {
 /** Outputs of a step are named by the digits of its number, a 1 for the record's own key, and zeros where a firing has a hash. */
 export const placeOf = (number: number): string => `${number}1${'0'.repeat(39)}`
 
-const identityOf = (sink: string, { stage, slot, number }: LoggedRecord<unknown>): string =>
+export const identityOf = (sink: string, { stage, slot, number }: LoggedRecord<unknown>): string =>
   `${sink}:${stage}/slot-${slot}/${placeOf(number)}/0/0`
 
 /** What follows from the source alone. */

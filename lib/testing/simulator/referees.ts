@@ -8,9 +8,10 @@ import type { StateValue } from '../../state/state-store.ts'
 import type { Evidence } from './evidence.ts'
 import type { Referee } from './findings.ts'
 import type { LoggedRecord } from './oracle.ts'
+import { isAdded, whatARedeployAdds } from './redeploy-referee.ts'
 import type { Simulation } from './simulation.ts'
 import { contentOf } from './sinks.ts'
-import { itemSlots, names, userSlots } from './workload.ts'
+import { added, itemSlots, names, userSlots } from './workload.ts'
 
 const never = new AbortController().signal
 
@@ -94,7 +95,7 @@ async function* stateEqualsOracle({ run, replay }: Evidence): AsyncIterable<stri
     if (once.size > 0 && once.size !== state.once.size)
       yield `${user} remembers ${once.size} lines, not ${state.once.size}`
   }
-  if (run.hasThirdStage) yield* thirdStage(run.stages.table(names.second), replay.items)
+  if (run.hasThirdStage) yield* thirdStage(run.stages.table(names.second), replay.items, run.drawn.ttl > 0)
 }
 
 async function* thirdStage(
@@ -105,9 +106,11 @@ async function* thirdStage(
     ): Promise<ReadonlyMap<string, { readonly states: { readonly [name: string]: StateValue } }>>
   },
   items: ReadonlyMap<string, { readonly lines: number; readonly cents: number }>,
+  mayBeTaken: boolean,
 ): AsyncIterable<string> {
   const found = await table.readKeys([...items.keys()], never)
   for (const [item, { lines, cents }] of items) {
+    if (mayBeTaken && !found.has(item)) continue
     const states = found.get(item)?.states ?? {}
     const has = { lines: states['stock-of-item.lines'], cents: states['stock-of-item.cents'] }
     if (!isSame(has, { lines, cents }))
@@ -123,7 +126,8 @@ function* oneContent({ run, lines, sold, deadLetters }: Evidence): Iterable<stri
   yield* sold.contradictions
   const contents = new Map<string, string>()
   for (const { sink, identity, content } of run.deliveries) {
-    if (sink === 'dead-letters') continue
+    // What an operator says that the other version does not know depends on who committed what.
+    if (sink === 'dead-letters' || sink === added.outputs) continue
     const first = contents.get(identity)
     if (first === undefined) contents.set(identity, content)
     else if (first !== content) yield `${identity} has the contents ${first} and ${content}`
@@ -137,16 +141,28 @@ function* oneContent({ run, lines, sold, deadLetters }: Evidence): Iterable<stri
   }
 }
 
+/**
+ * Whether an output comes from a record that was wrongly taken for what ended the process: an attempt before may have published
+ * it (docs/guarantees.md).
+ */
+export function isOfKilled(identity: string, killed: ReadonlySet<string>): boolean {
+  const [, record] = /^[^:]*:(.*)10{39}\/\d+\/\d+$/.exec(identity) ?? []
+  return record !== undefined && killed.has(record)
+}
+
 /** P3: who applies each identity once has exactly the outputs of the sequential fold, in sinks and in the third stage. */
-function* appliedOnce({ run, replay, applied, sold, deadLetters }: Evidence): Iterable<string> {
+function* appliedOnce({ run, replay, applied, sold, deadLetters, killed }: Evidence): Iterable<string> {
   const got = new Map(
-    applied.filter(({ sink }) => sink !== 'seen-orders').map(({ identity, content }) => [identity, content]),
+    applied
+      .filter(({ sink }) => sink !== 'seen-orders' && !isAdded(sink))
+      .map(({ identity, content }) => [identity, content]),
   )
   for (const [identity, content] of replay.outputs) {
     if (got.get(identity) !== content) yield `${identity} is ${got.get(identity) ?? 'missing'}, not ${content}`
   }
   for (const [identity, content] of got) {
     if (replay.outputs.has(identity)) continue
+    if (isOfKilled(identity, killed)) continue
     const interim = replay.interim.get(identity)
     if (interim === undefined) yield `${identity} should not be there: ${content}`
     else if (interim !== content) yield `${identity} is ${content}, not ${interim}`
@@ -160,13 +176,15 @@ function* appliedOnce({ run, replay, applied, sold, deadLetters }: Evidence): It
     if (!letters.has(id)) yield `the dead letter ${id} is missing`
   }
   if (!run.hasThirdStage) return
-  const sent = counted(replay.sent)
+  const sent = counted(replay.sent.map(({ content }) => content))
   const arrived = counted(
     sold.records.map(({ value: { item, line, cents, total } }) => contentOf({ item, line, cents, total })),
   )
   for (const content of new Set([...sent.keys(), ...arrived.keys()])) {
     const [want, has] = [sent.get(content) ?? 0, arrived.get(content) ?? 0]
-    if (want !== has) yield `the third stage has ${content} ${has} times, not ${want}`
+    // A stage that a redeploy adds has nothing of what went before: see what-a-redeploy-adds.
+    if (run.drawn.changes.stage ? has > want : want !== has)
+      yield `the third stage has ${content} ${has} times, not ${want}`
   }
 }
 
@@ -195,7 +213,7 @@ function* orderPerKey({ run, entries, lines, sold, sentAt, applied }: Evidence):
   const delivered = new Map<string, bigint>()
   for (const { sink, key, partition, position } of applied) {
     // Of interim results other cuts publish others, also late: whoever keeps the greatest number is not misled.
-    if (sink === 'seen-orders' || sink === 'latest') continue
+    if (sink === 'seen-orders' || sink === 'latest' || isAdded(sink)) continue
     const name = `${sink}, ${partition}, ${key}`
     const [place, before] = [BigInt(position), delivered.get(name) ?? 0n]
     if (before > place) yield `in ${name} the output at ${place} comes behind the one at ${before}`
@@ -276,4 +294,5 @@ export const referees: { readonly [name: string]: Referee<Evidence> } = {
   'nothing-restored': nothingRestored,
   'bounded-items-and-progress': bounded,
   'units-within-budget': unitsWithinBudget,
+  'what-a-redeploy-adds': whatARedeployAdds,
 }

@@ -14,21 +14,25 @@
  */
 import { describeError, isRetryable } from '../../core/errors.ts'
 import { type Checkpoint, EventSourceMapping } from '../../emulator/event-source-mapping/index.ts'
+import type { ExpiredItem } from '../../state/memory-store.ts'
 import { Announcers } from './announcers.ts'
-import type { Application, SourceItem } from './application.ts'
+import type { Application, SourceItem, Variant } from './application.ts'
 import type { Canary } from './canary.ts'
+import { Disturbances } from './disturbances.ts'
 import { type BatchEvent, type Environment, Environments } from './environments.ts'
-import { drawFaults, drawTimedFaults, type Faults, noFaults } from './faults.ts'
+import { drawFaults, drawMoreFaults, drawTimedFaults, type Faults, noFaults } from './faults.ts'
+import { isBehind, isDone, type Mapped } from './mapped.ts'
 import { Random } from './random.ts'
+import type { Release } from './release.ts'
 import { newOwner, type Owner, Scheduler } from './scheduler.ts'
 import type { Delivery } from './sinks.ts'
 import { Stages, type StoreFactory, ttlAfterMs } from './stages.ts'
-import { type ShardLog, type StreamState, Streams } from './streams.ts'
+import { type LogRecord, Streams } from './streams.ts'
 import { TimeFaults } from './time-faults.ts'
 import { Trace } from './trace.ts'
 
 /** Makes the application of a run; runs of one source number have the same source. */
-type MakeApplication = (source: number, startMs: number, hasThirdStage: boolean) => Application<Simulation>
+type MakeApplication = (source: number, startMs: number, variant: Variant) => Application<Simulation>
 
 export interface SimulationOptions {
   readonly seed: number
@@ -37,6 +41,8 @@ export interface SimulationOptions {
   readonly settle: () => Promise<void>
   /** Makes the production store over the model of DynamoDB; without it every run keeps its state in memory. */
   readonly dynamoStore?: StoreFactory
+  /** The release before this one: in runs that mix both, containers of the first version of the topology are of it. */
+  readonly formerRelease?: Release | undefined
   /** A part that is broken on purpose. */
   readonly canary?: Canary
   /** @default false */
@@ -48,6 +54,7 @@ export interface SentRecord {
   readonly index: number
   readonly shard: string
   readonly sequenceNumber: string
+  readonly arrivalMs: number
 }
 
 const startMs = Date.UTC(2026, 0, 1)
@@ -57,15 +64,10 @@ const mostSteps = 300_000
 /** How long everything may take to come to its end once faults have stopped. */
 const drainLimitMs = 30 * 60_000
 
-interface Mapped {
-  readonly mapping: EventSourceMapping
-  readonly stage: string
-  readonly stream: StreamState
-  readonly checkpoints: Map<string, Checkpoint>
-}
-
 export class Simulation {
   readonly seed: number
+  readonly startMs = startMs
+  readonly mixesReleases: boolean
   readonly drawn: Faults
   readonly trace: Trace
   readonly scheduler: Scheduler
@@ -89,6 +91,7 @@ export class Simulation {
   readonly #random: Random
   readonly #environments: Environments
   readonly #mapped: Mapped[] = []
+  readonly #disturbances: Disturbances
   #faults: Faults
   readonly #arrival: number
   /** What only runs with time draw. */
@@ -103,24 +106,31 @@ export class Simulation {
     this.#random = random
     this.#timeRandom = random.fork('time')
     const hasTime = canary ? canary.hasTime === true : seed % 2 === 1
-    const faultsDrawn = drawFaults(random)
+    const faultsDrawn = drawMoreFaults(random.fork('more faults'), drawFaults(random))
     this.drawn = {
       ...(hasTime ? drawTimedFaults(this.#timeRandom, faultsDrawn) : faultsDrawn),
       ...canary?.faults,
     }
     this.#faults = this.drawn
+    this.mixesReleases = this.drawn.mixesReleases && options.formerRelease !== undefined
     this.trace = new Trace(options.traces === true)
     const { trace } = this
     this.scheduler = new Scheduler({ random: random.fork('schedule'), trace, startMs, settle: options.settle })
     this.#arrival = random.pick([0.02, 0.05, 0.2])
     const faults = () => this.#faults
-    this.streams = new Streams({ scheduler: this.scheduler, random: random.fork('streams'), faults })
+    this.streams = new Streams({
+      scheduler: this.scheduler,
+      random: random.fork('streams'),
+      faults,
+      count: (name) => this.count(name),
+    })
     this.hasThirdStage = canary?.needsThirdStage || random.chance(0.35)
-    this.application = options.applications[hasTime ? 'timed' : 'keyed'](
-      Math.floor(seed / 4),
-      startMs,
-      this.hasThirdStage,
-    )
+    this.application = options.applications[hasTime ? 'timed' : 'keyed'](Math.floor(seed / 4), startMs, {
+      hasThirdStage: this.hasThirdStage,
+      hasBriefs: this.drawn.ttl > 0,
+      changes: this.drawn.changes,
+      kill: () => this.#killCurrent(),
+    })
     this.source = this.application.records
     this.streams.create(this.application.source, random.integer(1, 3), 0)
     for (const { name, slots } of this.application.keyedStages) this.streams.create(name, random.integer(1, 2), slots)
@@ -132,11 +142,15 @@ export class Simulation {
       deliveries: this.deliveries,
       application: this.application,
       canary,
-      // What runs without faults must cost is only known of DynamoDB.
-      dynamoStore: this.drawn.any && random.chance(0.85) && !canary?.needsDynamo ? undefined : options.dynamoStore,
-      kill: () => this.#killCurrent(),
+      formerRelease: this.mixesReleases ? options.formerRelease : undefined,
+      // What runs without faults must cost is only known of DynamoDB, and it alone answers for a part.
+      dynamoStore:
+        this.drawn.any && random.chance(this.drawn.answeredInPart > 0 ? 0.5 : 0.85) && !canary?.needsDynamo
+          ? undefined
+          : options.dynamoStore,
       onMetric: (name, value) => this.count(name, value),
-      ttlTakes: (stage) => this.#ttlTakes(stage),
+      count: (name) => this.count(name),
+      ttlTakes: (item) => this.#ttlTakes(item),
     })
     this.#environments = new Environments({
       scheduler: this.scheduler,
@@ -145,9 +159,19 @@ export class Simulation {
       makeRunner: (stage, owner, version) => this.stages.makeRunner(stage, owner, version),
       onBegin: ({ owner, stage }, { shardId, records }) => this.stages.begin(owner, stage, shardId, records),
       onError: (environment, error) => this.#heed(environment, error),
+      onCount: (name) => this.count(name),
     })
     this.scheduler.interfere = (owner, phase, label) => this.#interfere(owner, phase, label)
     for (const { name } of this.streams.all) this.#map(name)
+    this.#disturbances = new Disturbances({
+      random,
+      scheduler: this.scheduler,
+      streams: this.streams,
+      stages: this.stages,
+      environments: this.#environments,
+      mapped: this.#mapped,
+      count: (name) => this.count(name),
+    })
     this.announcers = hasTime ? this.#newAnnouncers() : undefined
     this.#time = this.announcers && new TimeFaults(this, this.#timeRandom, this.announcers)
   }
@@ -155,14 +179,13 @@ export class Simulation {
   #newAnnouncers(): Announcers {
     return new Announcers({
       scheduler: this.scheduler,
-      planned: this.stages.planned,
+      announce: () => this.stages.opened(this.#environments.version).announce,
       source: this.streams.stream(this.application.source),
       portsOf: (owner, heedSilence) => this.stages.announcerPorts(owner, heedSilence),
       hasEarlyIdle: this.#timeRandom.chance(0.4),
       isAllSent: () => this.sent.length === this.source.length,
       onSurprise: (message) => this.surprises.push(message),
       onCount: (name) => this.count(name),
-      announce: this.stages.canary?.announce,
     })
   }
 
@@ -177,18 +200,22 @@ export class Simulation {
     return this.application.hasTime ? drainLimitMs + this.application.spanMs : drainLimitMs
   }
 
-  /** TTL takes nothing while a batch waits that is older: its input would not be retained so long. */
-  #ttlTakes(stage: string): boolean {
-    if (!this.#timeRandom.chance(this.drawn.ttl)) return false
-    const mapped = this.#mapped.find((one) => one.stage === stage)
+  /** TTL takes nothing while a record waits that came to the source before: its input would not be retained so long. */
+  #ttlTakes(item: ExpiredItem): boolean {
+    if (!this.#timeRandom.chance(this.drawn.ttl) || !this.application.ttlTakes(item)) return false
     const oldestMs = this.scheduler.nowMs() - ttlAfterMs + 5 * 60_000
-    const shards = [...(mapped?.stream.shards.values() ?? [])]
-    const isWaiting = ({ records, id }: ShardLog) =>
-      records.some(
-        ({ arrivalMs, sequenceNumber }) => arrivalMs < oldestMs && !this.#isBehind({ id }, sequenceNumber, stage),
-      )
-    if (shards.some(isWaiting)) return false
-    this.count('taken by TTL')
+    for (const { stream, stage, checkpoints } of this.#mapped) {
+      for (const { id, records } of stream.shards.values()) {
+        const checkpoint = checkpoints.get(id)
+        // What is not done is at the end.
+        for (let at = records.length - 1; at >= 0; at--) {
+          const record = records[at] as LogRecord
+          if (isBehind(checkpoint, record.sequenceNumber)) break
+          if (this.stages.oldestIn(stage, record) < oldestMs) return false
+        }
+      }
+    }
+    this.count('state' in item ? 'entry taken by TTL' : 'key taken by TTL')
     return true
   }
 
@@ -277,6 +304,9 @@ export class Simulation {
     this.streams.land()
     for (const stream of this.streams.all) stream.refusesUntilMs = 0
     this.stages.refusesUntilMs = 0
+    // What a redeploy adds stays in the end, so that the last version is the one that everything is done with.
+    const { operator, sink, stage } = this.drawn.changes
+    if (operator || sink || stage || this.mixesReleases) this.#environments.version |= 1
     this.scheduler.note('world', () => 'faults stop')
     this.announcers?.beginEachMinute(newOwner('rule'))
     return this.scheduler.nowMs()
@@ -288,7 +318,7 @@ export class Simulation {
       const index = this.sent.length
       const { account, bytes } = this.source[index] as SourceItem
       const { shard, record } = this.streams.put(this.application.source, account, bytes)
-      this.sent.push({ index, shard, sequenceNumber: record.sequenceNumber })
+      this.sent.push({ index, shard, sequenceNumber: record.sequenceNumber, arrivalMs: record.arrivalMs })
     }
   }
 
@@ -311,8 +341,22 @@ export class Simulation {
       this.announcers.kill(owner, `${phase} ${label}`)
     }
     if (environment === undefined) return
-    this.count('crash')
+    this.count(`crash ${phase} its effect`)
     this.#environments.kill(environment, `${phase} ${label}`)
+  }
+
+  /** What may happen at any step. */
+  #disturb(): void {
+    const faults = this.#faults
+    this.#time?.disturb(faults)
+    if (!faults.any) return
+    this.#disturbances.disturb(faults)
+    if (this.#time === undefined && this.#random.chance(faults.silence)) this.#disturbances.silence()
+  }
+
+  /** When containers of the first version of the topology ran a stage last; minus infinity where none did. */
+  oldUntilMs(stage: string): number {
+    return this.#environments.oldUntilMs.get(stage) ?? Number.NEGATIVE_INFINITY
   }
 
   /** A step ends the process that runs it. */
@@ -322,118 +366,6 @@ export class Simulation {
     if (environment) this.#environments.kill(environment, 'a step ends the process')
     throw new Error('this step has ended the process: nobody hears of it')
   }
-
-  /** What may happen at any step. */
-  #disturb(): void {
-    const random = this.#random
-    const faults = this.#faults
-    this.#time?.disturb(faults)
-    if (!faults.any) return
-    if (random.chance(faults.zombie)) this.#makeZombie()
-    if (random.chance(faults.failOver)) this.#failOver()
-    if (random.chance(faults.redelivery)) this.#redeliver()
-    if (random.chance(faults.throttle)) this.#throttle()
-    if (random.chance(faults.reshard)) this.#reshard()
-    if (random.chance(faults.clockJump)) {
-      this.count('clock jump')
-      const ms = random.integer(1_000, 600_000)
-      this.scheduler.jump(ms)
-      this.scheduler.note('world', () => `the clock jumps ${ms} ms`)
-    }
-    if (random.chance(faults.clockSkew)) this.#skew()
-    if (random.chance(faults.redeploy)) {
-      this.count('redeploy')
-      this.#environments.version += 1
-      this.scheduler.note('world', () => 'another version is deployed')
-    }
-    if (random.chance(faults.brokenFrame)) this.#breakFrame()
-  }
-
-  #makeZombie(): void {
-    const { busy } = this.#environments
-    if (busy.length === 0) return
-    const sleeps = this.#random.chance(this.#faults.sleeps)
-    this.count(sleeps ? 'zombie that sleeps' : 'zombie')
-    this.#environments.makeZombie(this.#random.pick(busy), sleeps ? this.#random.integer(100, 300_000) : 0)
-  }
-
-  /** Another poller for a shard: two invocations of one batch, or an older checkpoint once more. */
-  #failOver(): void {
-    const { mapping, stream, stage } = this.#random.pick(this.#mapped)
-    const shard = this.#random.pick([...stream.shards.values()])
-    const from = this.#random.chance(0.5) ? this.#random.pick([undefined, ...shard.records]) : undefined
-    this.count('fail-over')
-    this.scheduler.note(
-      'world',
-      () => `${stage}/${shard.id} gets another poller${from ? ', at an older checkpoint' : ''}`,
-    )
-    mapping.failOver(
-      shard.id,
-      from && this.#isBehind(shard, from.sequenceNumber, stage)
-        ? { at: 'after', sequenceNumber: from.sequenceNumber }
-        : undefined,
-    )
-  }
-
-  /** Whether a record is done as far as the checkpoint of its shard says. */
-  #isBehind(shard: Pick<ShardLog, 'id'>, sequenceNumber: string, stage: string): boolean {
-    const position = this.#mapped.find((mapped) => mapped.stage === stage)?.checkpoints.get(shard.id)?.position
-    return position?.at === 'after' && BigInt(position.sequenceNumber) >= BigInt(sequenceNumber)
-  }
-
-  /** A batch from before the checkpoint, of any shard, even one whose parents are not drained: nobody hears the answer. */
-  #redeliver(): void {
-    const { stream, stage } = this.#random.pick(this.#mapped)
-    const shard = this.#random.pick([...stream.shards.values()])
-    const done = shard.records.findIndex(({ sequenceNumber }) => !this.#isBehind(shard, sequenceNumber, stage))
-    const limit = done === -1 ? shard.records.length : done
-    const from = this.#random.integer(Math.max(0, limit - 12), limit)
-    const records = shard.records.slice(from, from + this.#random.integer(1, 12))
-    if (records.length === 0) return
-    this.count('redelivery')
-    this.scheduler.note('world', () => `redelivers ${records.length} records of ${stage}/${shard.id} from ${from} on`)
-    void this.#environments.invoke(stage, stage, shard.id, records)
-  }
-
-  #throttle(): void {
-    const untilMs = this.scheduler.nowMs() + this.#random.integer(500, 120_000)
-    const stream = this.#random.pick([undefined, ...this.streams.all])
-    this.count('throttle')
-    this.scheduler.note('world', () => `${stream ? stream.name : 'the tables'} refuse everything for a while`)
-    if (stream) stream.refusesUntilMs = untilMs
-    else this.stages.refusesUntilMs = untilMs
-  }
-
-  #reshard(): void {
-    const stream = this.#random.pick(this.streams.all)
-    if (stream.shards.size > 12) return
-    const what = this.streams.reshard(stream)
-    this.count('reshard')
-    this.scheduler.note('world', () => what)
-  }
-
-  #skew(): void {
-    const { busy } = this.#environments
-    if (busy.length === 0) return
-    const { owner } = this.#random.pick(busy)
-    owner.clockOffsetMs = this.#random.integer(-5_000, 5_000)
-    this.count('clock skew')
-  }
-
-  /** Bytes that are no frame come into an internal stream. */
-  #breakFrame(): void {
-    const stream = this.#random.pick(this.streams.all.filter(({ slots }) => slots > 0))
-    this.count('broken frame')
-    this.streams.putBroken(stream)
-    this.scheduler.note('world', () => `bytes that are no frame come into ${stream.name}`)
-  }
-}
-
-function isDone(shard: ShardLog, checkpoint: Checkpoint | undefined): boolean {
-  if (shard.isClosed) return checkpoint?.drained === true
-  const last = shard.records.at(-1)
-  if (last === undefined) return true
-  return checkpoint?.position.at === 'after' && checkpoint.position.sequenceNumber === last.sequenceNumber
 }
 
 /** Batches go to environments as they are read: no service's JSON in between. */

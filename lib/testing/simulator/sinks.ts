@@ -39,11 +39,12 @@ export interface RecordingSinkOptions {
   readonly deliveries: Delivery[]
   /** Whether the sink never takes a value of so many cents. */
   readonly rejects: (cents: number) => boolean
+  readonly count: (name: string) => void
 }
 
 /** The sink of one name as one environment sees it. */
 export function recordingSink(name: string, options: RecordingSinkOptions): Sink<unknown, Item> {
-  const { owner, scheduler, random, faults, deliveries, rejects } = options
+  const { owner, scheduler, random, faults, deliveries, rejects, count } = options
   const deliverSome = (items: readonly Item[]): readonly Outcome[] => {
     const { refusedItem, lostAcknowledgement } = faults()
     // Nothing of a key overtakes an item of it that was refused.
@@ -54,6 +55,7 @@ export function recordingSink(name: string, options: RecordingSinkOptions): Sink
       const isRefused = random.chance(refusedItem / 4)
       if (!isRefused) deliveries.push(delivery)
       if (!isRefused && !random.chance(lostAcknowledgement / 4)) return delivered
+      count(isRefused ? 'refused output' : 'output taken without an answer')
       heldUp.add(orderKey)
       return { status: 'retry', error: new RetryableError('refused by the simulator') }
     })

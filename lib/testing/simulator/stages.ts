@@ -7,20 +7,23 @@
 import { days } from '../../core/duration.ts'
 import { createDynamoModel, type DynamoModel } from '../../emulator/dynamodb/index.ts'
 import type { SourceRecord as MappedRecord } from '../../emulator/event-source-mapping/index.ts'
-import { type Plan, plan, stageNamed, tableNameOf } from '../../plan/plan.ts'
+import { tableNameOf } from '../../plan/plan.ts'
 import type { AnnouncerPorts } from '../../runtime/announcer/knowledge.ts'
 import { type FramePublisher, framePublisher } from '../../runtime/frames/publisher.ts'
 import type { Logger, MetricName, Ports, RunnerClock } from '../../runtime/ports.ts'
 import type { PartitionLineage } from '../../runtime/progress/lineage.ts'
-import { createRunner, type Runner, type RunnerOptions } from '../../runtime/runner.ts'
+import type { Runner, RunnerOptions } from '../../runtime/runner.ts'
 import type { Sink } from '../../runtime/sink.ts'
-import { MemoryStateStore } from '../../state/memory-store.ts'
+import { type ExpiredItem, MemoryStateStore } from '../../state/memory-store.ts'
 import type { StateStore } from '../../state/state-store.ts'
 import type { Application, Touched } from './application.ts'
-import type { Canary } from './canary.ts'
+import { CacheWatch } from './cache-watch.ts'
+import { type Canary, storeWith } from './canary.ts'
 import { DueWatch } from './due-watch.ts'
 import type { Faults } from './faults.ts'
+import { modelSend } from './model-port.ts'
 import type { Random } from './random.ts'
+import { type Opened, open, type Release } from './release.ts'
 import type { Owner, Scheduler } from './scheduler.ts'
 import { type Delivery, recordingSink } from './sinks.ts'
 import { ScheduledStore } from './state-port.ts'
@@ -35,10 +38,22 @@ export interface DynamoParts {
   readonly clock: RunnerClock
   readonly random: () => number
   /** Every call of the client goes through here: it waits for its turn, and may fail before or after its effect. */
-  readonly send: <T>(operation: string, input: object, effect: () => T) => Promise<T>
+  readonly send: ModelSend
 }
 
+/** Sends an operation to the model. What is sent may be less than what was asked for. */
+export type ModelSend = (operation: string, input: object, effect: (input: object) => object) => Promise<object>
+
 export type StoreFactory = (parts: DynamoParts) => StateStore
+
+/** A commit that took place. */
+export interface CommitNote {
+  readonly stage: string
+  readonly key: string
+  readonly readPosition: number
+  readonly position: number
+  readonly version: number
+}
 
 export interface StagesOptions {
   readonly scheduler: Scheduler
@@ -49,11 +64,12 @@ export interface StagesOptions {
   readonly application: Application<never>
   readonly canary: Canary | undefined
   readonly dynamoStore: StoreFactory | undefined
-  /** Ends the environment whose step is running. */
-  readonly kill: () => void
+  /** Runs the first version of the topology, where there is one. */
+  readonly formerRelease: Release | undefined
   readonly onMetric: (name: MetricName, value: number) => void
-  /** Whether TTL may take items from the table of a stage now. */
-  readonly ttlTakes: (stage: string) => boolean
+  readonly count: (name: string) => void
+  /** Whether TTL takes an item that has expired now. */
+  readonly ttlTakes: (item: ExpiredItem) => boolean
 }
 
 /** How long after its last write TTL may take what is empty. */
@@ -74,11 +90,14 @@ export class Stages {
   readonly dynamo: DynamoModel | undefined
   readonly runnerOptions: RunnerOptions
   readonly #options: StagesOptions
-  /** In production steps run once, so that is what most runs do. */
+  /** Whether each step runs twice, and one that answers differently is refused. In production steps run once, so some runs do as well. */
   readonly #checksPurity: boolean
-  readonly #plans: readonly [Plan, Plan]
+  /** Who committed which records of a key: `readPosition` to `position` is what the commit applied. Tables in memory only. */
+  readonly commits: CommitNote[] = []
+  readonly #opened: readonly [Opened, Opened]
   /** The tables themselves, which no fault stands before: for the referees. */
   readonly #tables = new Map<string, StateStore>()
+  readonly #caches: CacheWatch
   readonly #usageOf = new WeakMap<Owner, Usage>()
   readonly #touched = new Map<string, Touched>()
   /** What a canary remembers of the announcer. */
@@ -87,11 +106,11 @@ export class Stages {
   constructor(options: StagesOptions) {
     this.#options = options
     this.canary = options.canary
-    const { application, random, faults } = options
-    const planOf = (version: 0 | 1) => plan(application.topologyOf(version, options.kill))
-    this.#plans = [planOf(0), planOf(1)]
+    const { application, random, faults, formerRelease } = options
+    const { built } = application
+    this.#opened = [(formerRelease?.open ?? open)(built, 0), open(built, 1)]
     const isPlain = !faults().any
-    this.#checksPurity = random.chance(0.3)
+    this.#checksPurity = random.chance(0.6)
     this.runnerOptions = {
       attempts: 3,
       retention: days(7),
@@ -100,12 +119,14 @@ export class Stages {
       ...options.canary?.runnerOptions,
     }
     this.dynamo = options.dynamoStore && createDynamoModel({ clock: { nowMs: () => options.scheduler.nowMs() } })
-    for (const { kind, name } of this.planned.stages)
+    this.#caches = new CacheWatch(options.count)
+    for (const { kind, name } of this.#opened[1].stages)
       if (kind !== 'stateless') this.#tables.set(name, this.#table(name))
   }
 
-  get planned(): Plan {
-    return this.#plans[0]
+  /** What a version runs. */
+  opened(version: number): Opened {
+    return this.#opened[version % 2] as Opened
   }
 
   /** What was found wrong with due entries while the run went on. */
@@ -114,13 +135,14 @@ export class Stages {
   }
 
   #table(stage: string): StateStore {
-    const { scheduler, dynamoStore, application, ttlTakes } = this.#options
+    const { scheduler, dynamoStore, application, ttlTakes, faults } = this.#options
     const clock = { nowMs: () => scheduler.nowMs() }
     if (this.dynamo === undefined || dynamoStore === undefined) {
-      if (!application.hasTime) return new MemoryStateStore({ stage, clock })
+      if (!application.hasTime && faults().ttl === 0) return new MemoryStateStore({ stage, clock })
       // What is empty may be gone half an hour after its last write, not after days: longer than any attempt lives here.
       const ahead = { nowMs: () => scheduler.nowMs() + days(8).ms - ttlAfterMs }
-      return new DueWatch(new MemoryStateStore({ stage, clock: ahead, ttlTakes: () => ttlTakes(stage) }))
+      const store = new MemoryStateStore({ stage, clock: ahead, ttlTakes })
+      return application.hasTime ? new DueWatch(store) : store
     }
     this.dynamo.call('CreateTable', {
       TableName: tableNameOf(this.#options.application.topology, stage),
@@ -129,7 +151,7 @@ export class Stages {
     return dynamoStore({
       ...this.#dynamoParts(stage, this.dynamo),
       clock: { ...clock, timer: () => () => undefined, sleep: async () => undefined },
-      send: async (_operation, _input, effect) => effect(),
+      send: async (_operation, input, effect) => effect(input),
     })
   }
 
@@ -187,7 +209,14 @@ export class Stages {
       foreignKeys: new Set(),
     }
     this.#usageOf.set(owner, usage)
+    this.#caches.begin(owner, `${stage}/${shardId}`)
     this.usages.push(usage)
+  }
+
+  /** When the oldest record in an entry of a stage's log came to the source. */
+  oldestIn(stage: string, record: MappedRecord): number {
+    const isKeyed = this.#options.application.keyedStages.some(({ name }) => name === stage)
+    return isKeyed ? Math.min(record.arrivalMs, this.#touchedBy(stage, record).oldestMs) : record.arrivalMs
   }
 
   /** What a frame touches. The same frame comes in many batches. */
@@ -202,22 +231,23 @@ export class Stages {
 
   /** The runner of a stage in one environment, with the ports of that environment alone. */
   makeRunner(stage: string, owner: Owner, version: number): Runner {
-    const planned = this.#plans[version % 2] as Plan
-    const ports = this.#ports(owner)
-    const make = () =>
-      createRunner(this.#options.application.topology, stageNamed(planned, stage), ports, this.runnerOptions)
-    const runner = make()
+    const opened = this.opened(version)
+    // The function of a stage that is not there any more goes on as it was until its stream is drained.
+    const runs = opened.stages.some(({ name }) => name === stage) ? opened : this.#opened[1]
+    const ports = this.#ports(owner, version)
+    const runner = runs.runner(stage, ports, this.runnerOptions)
     return this.canary?.runner?.(runner) ?? runner
   }
 
-  #ports(owner: Owner): Ports {
-    const { scheduler, streams, random, faults, deliveries, onMetric, application } = this.#options
+  #ports(owner: Owner, version: number): Ports {
+    const { scheduler, streams, random, faults, deliveries, onMetric, application, count } = this.#options
     const { canary } = this
     const clock = scheduler.clockOf(owner)
+    const place = { owner, clock, version }
     const sinkOf = (name: string): Sink => {
       const rejects = (cents: number) => application.rejects(name, cents)
-      const sink = recordingSink(name, { owner, scheduler, random, faults, deliveries, rejects }) as Sink
-      return canary?.sink?.(sink, { owner, clock }) ?? sink
+      const sink = recordingSink(name, { owner, scheduler, random, faults, deliveries, rejects, count }) as Sink
+      return canary?.sink?.(sink, { ...place, sink: name }) ?? sink
     }
     const sinks = new Map<string, Sink>()
     const sink = (name: string): Sink => {
@@ -229,7 +259,7 @@ export class Stages {
     const frames = (stage: string): FramePublisher => {
       const stream = streams.frames(owner, stage)
       const publisher = framePublisher(canary?.frames?.(stream) ?? stream, deliveryPorts)
-      return canary?.publisher?.(publisher, { owner, clock }) ?? publisher
+      return canary?.publisher?.(publisher, place) ?? publisher
     }
     return {
       clock,
@@ -239,7 +269,7 @@ export class Stages {
       deadLetters: sink('dead-letters') as Ports['deadLetters'],
       freezesValues: true,
       checksPurity: this.#checksPurity,
-      state: (stage) => this.#store(stage, owner, clock),
+      state: (stage) => this.#store(stage, owner, version),
       frames,
       lineage: (stage) => {
         const lineage = streams.lineage(owner, stage)
@@ -251,7 +281,7 @@ export class Stages {
   /** What a round of the announcer runs on. */
   announcerPorts(owner: Owner, heedSilence: (lineage: PartitionLineage) => PartitionLineage): AnnouncerPorts {
     const { application, streams } = this.#options
-    const ports = this.#ports(owner)
+    const ports = this.#ports(owner, 0)
     const { canary } = this
     return {
       ...ports,
@@ -267,33 +297,48 @@ export class Stages {
     }
   }
 
-  #store(stage: string, owner: Owner, clock: RunnerClock): StateStore | undefined {
+  #store(stage: string, owner: Owner, version: number): StateStore | undefined {
     const inner = this.#tables.get(stage)
     if (inner === undefined) return undefined
-    const { scheduler, random, faults, dynamoStore } = this.#options
+    const { scheduler, random, faults, dynamoStore, count } = this.#options
+    const clock = scheduler.clockOf(owner)
     const refusesUntilMs = () => this.refusesUntilMs
     const store =
       this.dynamo === undefined || dynamoStore === undefined
-        ? new ScheduledStore(inner, { owner, scheduler, clock, random, faults, refusesUntilMs })
-        : dynamoStore({ ...this.#dynamoParts(stage, this.dynamo), clock, send: this.#send(owner) })
+        ? new ScheduledStore(this.#noting(inner, stage, version), {
+            owner,
+            scheduler,
+            clock,
+            random,
+            faults,
+            refusesUntilMs,
+            writes: () => this.commits.length,
+            count,
+          })
+        : dynamoStore({
+            ...this.#dynamoParts(stage, this.dynamo),
+            clock,
+            send: modelSend({ owner, scheduler, random, faults, refusesUntilMs, count }),
+          })
     // The canary stands before the watch, so that what it does is seen.
     const watched = new WatchedStore(store, () => this.#usageOf.get(owner), this.largest)
-    return this.canary?.store?.(watched, { owner, clock }) ?? watched
+    const noted = this.#caches.watch(watched, owner)
+    return this.canary?.store?.(noted, { owner, clock, version }) ?? noted
   }
 
-  #send(owner: Owner) {
-    const { scheduler, random, faults } = this.#options
-    return async <T>(operation: string, _input: object, effect: () => T): Promise<T> => {
-      if (this.refusesUntilMs > scheduler.nowMs()) throw named('ThrottlingException', 'the tables refuse for a while')
-      const answer = await scheduler.call(owner, operation, effect)
-      const isWrite = operation === 'PutItem' || operation === 'TransactWriteItems'
-      if (!isWrite || !random.chance(faults().lostAnswer)) return answer
-      throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
-    }
+  /** The table, with a note of who commits what. */
+  #noting(table: StateStore, stage: string, version: number): StateStore {
+    return storeWith(table, {
+      commit: async (write, signal) => {
+        const outcome = await table.commit(write, signal)
+        const { key, readPosition = 0, item } = write
+        if (outcome.status === 'committed')
+          this.commits.push({ stage, key, readPosition, position: item.position, version })
+        return outcome
+      },
+    })
   }
 }
-
-const named = (name: string, message: string): Error => Object.assign(new Error(message), { name })
 
 /** How every state table is made. */
 const stateTable = {

@@ -33,6 +33,9 @@ export interface StatePortOptions {
   readonly faults: () => Faults
   /** Until then the table refuses everything. */
   readonly refusesUntilMs: () => number
+  /** How many commits the tables have seen: what was read before and after one is of two moments. */
+  readonly writes: () => number
+  readonly count: (name: string) => void
 }
 
 const unanswered = () =>
@@ -62,7 +65,7 @@ export class ScheduledStore implements StateStore {
     const done = await this.#call('write progress', signal, detail, () =>
       this.#inner.writeProgress(partition, readVersion, value, signal),
     )
-    return done && this.#isAnswered()
+    return done && this.#isAnswered('progress')
   }
 
   readManifest(signal: AbortSignal): Promise<StateValue | undefined> {
@@ -71,33 +74,51 @@ export class ScheduledStore implements StateStore {
 
   async writeManifest(value: StateValue, signal: AbortSignal): Promise<boolean> {
     const done = await this.#call('write manifest', signal, '', () => this.#inner.writeManifest(value, signal))
-    return done && this.#isAnswered()
+    return done && this.#isAnswered('the manifest')
+  }
+
+  async replaceManifest(read: StateValue, value: StateValue, signal: AbortSignal): Promise<boolean> {
+    const done = await this.#call('replace manifest', signal, '', () =>
+      this.#inner.replaceManifest(read, value, signal),
+    )
+    return done && this.#isAnswered('the manifest')
   }
 
   async readKeys(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, KeyItem>> {
-    const parts = await this.#torn(keys, (part) =>
-      this.#call('read keys', signal, part.join(' '), () => this.#inner.readKeys(part, signal)),
+    const parts = await this.#torn(keys, (part, note) =>
+      this.#call('read keys', signal, part.join(' '), () => {
+        note()
+        return this.#inner.readKeys(part, signal)
+      }),
     )
     return new Map(parts.flatMap((part) => [...part]))
   }
 
   async readEntries(names: readonly EntryName[], signal: AbortSignal): Promise<readonly (EntryItem | undefined)[]> {
-    const parts = await this.#torn(names, (part) =>
-      this.#call('read entries', signal, entriesText(part), () => this.#inner.readEntries(part, signal)),
+    const parts = await this.#torn(names, (part, note) =>
+      this.#call('read entries', signal, entriesText(part), () => {
+        note()
+        return this.#inner.readEntries(part, signal)
+      }),
     )
     return parts.flat()
   }
 
   async listEntries(key: string, state: string, signal: AbortSignal): Promise<ReadonlyMap<string, EntryItem>> {
+    const { random, faults, writes, count } = this.#options
+    const moments = new Set<number>()
     const list = () =>
-      this.#call('list entries', signal, `${key} ${state}`, () => this.#inner.listEntries(key, state, signal))
-    const { random, faults } = this.#options
+      this.#call('list entries', signal, `${key} ${state}`, () => {
+        moments.add(writes())
+        return this.#inner.listEntries(key, state, signal)
+      })
     const first = await list()
     if (!random.chance(faults().tornRead)) return first
     // Two pages: what stands before the border is of the first moment, what stands behind it of the second.
     const border = [...first.keys()][Math.floor(first.size / 2)]
     if (border === undefined) return first
     const second = await list()
+    if (moments.size > 1) count('torn read')
     const before = [...first].filter(([entry]) => entry < border)
     return new Map([...before, ...[...second].filter(([entry]) => entry >= border)])
   }
@@ -105,14 +126,15 @@ export class ScheduledStore implements StateStore {
   async commit(write: KeyCommit, signal: AbortSignal): Promise<CommitOutcome> {
     const detail = `${write.key} ${write.readPosition ?? '-'} to ${write.item.position}`
     const outcome = await this.#call('commit', signal, detail, () => this.#inner.commit(write, signal))
-    if (outcome.status === 'conflict' || this.#isAnswered()) return outcome
+    if (outcome.status === 'conflict' || this.#isAnswered('a commit')) return outcome
     const found = await this.#call('commit again', signal, write.key, () => this.#inner.commit(write, signal))
     // The client's own second try: its condition meets what the first one wrote, or what came after that.
     return found
   }
 
-  putDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
-    return this.#call('put due entries', signal, dueText(entries), () => this.#inner.putDue(entries, signal))
+  async putDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
+    await this.#call('put due entries', signal, dueText(entries), () => this.#inner.putDue(entries, signal))
+    this.#mayLoseDueAnswer()
   }
 
   readDue(...args: Parameters<StateStore['readDue']>): Promise<DuePage> {
@@ -122,32 +144,45 @@ export class ScheduledStore implements StateStore {
     )
   }
 
-  deleteDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
-    return this.#call('delete due entries', signal, dueText(entries), () => this.#inner.deleteDue(entries, signal))
+  async deleteDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
+    await this.#call('delete due entries', signal, dueText(entries), () => this.#inner.deleteDue(entries, signal))
+    this.#mayLoseDueAnswer()
+  }
+
+  #mayLoseDueAnswer(): void {
+    const { random, faults, count } = this.#options
+    if (!random.chance(faults().lostDueAnswer)) return
+    count('lost answer of due entries')
+    throw unanswered()
   }
 
   /** False where the answer is lost and looks like a conflict; throws where it does not come at all. */
-  #isAnswered(): boolean {
-    const { random, faults } = this.#options
+  #isAnswered(what: string): boolean {
+    const { random, faults, count } = this.#options
     if (!random.chance(faults().lostAnswer)) return true
+    count(`lost answer of ${what}`)
     if (random.chance(0.5)) throw unanswered()
     return false
   }
 
   async #torn<Item, Result>(
     items: readonly Item[],
-    read: (part: readonly Item[]) => Promise<Result>,
+    read: (part: readonly Item[], note: () => void) => Promise<Result>,
   ): Promise<Result[]> {
-    const { random, faults } = this.#options
-    if (items.length < 2 || !random.chance(faults().tornRead)) return [await read(items)]
+    const { random, faults, writes, count } = this.#options
+    if (items.length < 2 || !random.chance(faults().tornRead)) return [await read(items, () => undefined)]
     const border = random.integer(1, items.length - 1)
     const parts = [items.slice(0, border), items.slice(border)]
-    return Promise.all(parts.map(read))
+    const moments = new Set<number>()
+    const results = await Promise.all(parts.map((part) => read(part, () => moments.add(writes()))))
+    if (moments.size > 1) count('torn read')
+    return results
   }
 
   async #call<T>(label: string, signal: AbortSignal, detail: string, effect: () => Promise<T>): Promise<T> {
-    const { scheduler, owner, clock, random } = this.#options
+    const { scheduler, owner, clock, random, count } = this.#options
     for (let attempt = 1; this.#options.refusesUntilMs() > scheduler.nowMs(); attempt++) {
+      count('throttled call')
       await clock.sleep(random.next() * Math.min(3_200, 50 * 2 ** attempt), signal)
       if (signal.aborted) throw outOfTime(label)
     }

@@ -62,6 +62,7 @@ export interface StreamsOptions {
   readonly random: Random
   /** The faults of this moment. */
   readonly faults: () => Faults
+  readonly count: (name: string) => void
 }
 
 /** What passes by itself, as a client of Kinesis would see it. */
@@ -175,19 +176,29 @@ export class Streams {
   }
 
   #putFrames(stream: StreamState, frames: readonly EncodedFrame[]): readonly Answer[] {
-    const { random, faults, scheduler } = this.#options
-    const { refusedItem, lostAcknowledgement, overtaking } = faults()
-    if (stream.refusesUntilMs > scheduler.nowMs()) throw new Throttled(`stream ${stream.name} refuses for a while`)
+    const { random, faults, scheduler, count } = this.#options
+    const { refusedItem, lostAcknowledgement, overtaking, lostRequest } = faults()
+    if (stream.refusesUntilMs > scheduler.nowMs()) {
+      count('throttled call')
+      throw new Throttled(`stream ${stream.name} refuses for a while`)
+    }
     const answers: Answer[] = []
     const landing: EncodedFrame[] = []
     for (const frame of frames) {
       const isRefused = random.chance(refusedItem)
       if (!isRefused) landing.push(frame)
-      answers.push(isRefused || random.chance(lostAcknowledgement) ? refused() : { status: 'delivered' })
+      const isLost = !isRefused && random.chance(lostAcknowledgement)
+      if (isRefused) count('refused frame')
+      if (isLost) count('frame taken without an answer')
+      answers.push(isRefused || isLost ? refused() : { status: 'delivered' })
     }
     while (landing.length > 0) {
       const [frame] = landing.splice(random.integer(0, landing.length - 1), 1)
       this.#land(stream, frame as EncodedFrame, random.chance(overtaking))
+    }
+    if (random.chance(lostRequest)) {
+      count('lost answer of a request to a stream')
+      throw new Throttled(`the answer of stream ${stream.name} was lost`)
     }
     return answers
   }
@@ -240,7 +251,7 @@ export class Streams {
   }
 
   reader(owner: Owner, name: string): ShardReader {
-    const { scheduler, random, faults } = this.#options
+    const { scheduler, random, faults, count } = this.#options
     const stream = this.stream(name)
     const clock = scheduler.clockOf(owner)
     const slowness = new Map<string, number>()
@@ -273,7 +284,9 @@ export class Streams {
         else if (isAtEnd) await new Promise<void>((go) => shard.waiting.push(go))
         const blockedMs = shard.blockedUntilMs - scheduler.nowMs()
         if (blockedMs > 0) await clock.sleep(blockedMs)
-        await clock.sleep(slownessOf(shard.id) * faults().slowReadMs)
+        const slowMs = slownessOf(shard.id) * faults().slowReadMs
+        if (slowMs > 1_000) count('slow read')
+        await clock.sleep(slowMs)
         return scheduler.call(owner, `read ${shard.id}`, () => {
           this.land(stream)
           const Limit = Math.min(limit, random.chance(0.5) ? random.integer(1, 20) : 1_000)

@@ -1,30 +1,37 @@
 /** The application with time as a run takes it. */
 import { decodeFrame } from '../../runtime/frames/frame-format.ts'
-import type { Application, Touched } from './application.ts'
+import type { Application, Touched, Variant } from './application.ts'
 import { waitsFor } from './due-watch.ts'
 import { findingsOf } from './findings.ts'
+import { poisonMet } from './poison-met.ts'
 import { Random } from './random.ts'
+import { redeployMet } from './redeploy-met.ts'
 import type { Simulation } from './simulation.ts'
 import { timedEvidenceOf } from './timed-evidence.ts'
 import { timedReferees } from './timed-referees.ts'
 import {
+  addedWindows,
+  auditedVisits,
+  farMs,
   finals,
   groupSlots,
+  moreWindows,
   otherWindows,
   type TimedEntry,
   timedNames,
   timedRecords,
-  timedTopology,
   visitorSlots,
 } from './timed-workload.ts'
 
 const never = new AbortController().signal
 
 /** Runs of one source number have the same source and the same windows. */
-export function timedApplication(source: number, startMs: number, hasThirdStage: boolean): Application<Simulation> {
+export function timedApplication(source: number, startMs: number, variant: Variant): Application<Simulation> {
+  const { hasThirdStage } = variant
   const random = new Random(`timed source ${source}`)
   const [one, other] = [random.pick(otherWindows), random.pick(otherWindows)]
-  const windows = one === other ? [finals, one] : [finals, one, other]
+  const more = random.fork('more windows')
+  const windows = [...new Set([finals, one, other, ...(more.chance(0.5) ? [more.pick(moreWindows)] : [])])]
   const entries = timedRecords(random, startMs)
   const keyedStages: { name: string; slots: number }[] = [{ name: timedNames.keyed, slots: visitorSlots }]
   if (hasThirdStage) keyedStages.push({ name: timedNames.second, slots: groupSlots })
@@ -34,16 +41,19 @@ export function timedApplication(source: number, startMs: number, hasThirdStage:
     source: timedNames.source,
     keyedStages,
     records: entries,
-    spanMs: spanOf(entries),
-    topologyOf: (_, kill) => timedTopology({ windows, hasThirdStage, kill }),
-    touchedBy: (_, data) => ({ ...nothingTouched, keys: keysOf(data) }),
+    spanMs: spanOf(entries, startMs),
+    built: { kind: 'timed', variant, windows },
+    touchedBy: (_, data) => touchedBy(data),
     rejects: () => false,
+    ttlTakes: () => true,
     async waiting({ stages }) {
       const waiting: string[] = []
       for (const { name } of keyedStages) {
         const items = await stages.table(name).readKeys(name === timedNames.keyed ? users : groups, never)
         for (const [key, { own }] of items) {
-          for (const { domain, timeMs } of waitsFor(own)) waiting.push(`${name}/${key} waits for ${domain} ${timeMs}`)
+          for (const { domain, timeMs } of waitsFor(own)) {
+            if (timeMs < startMs + farMs) waiting.push(`${name}/${key} waits for ${domain} ${timeMs}`)
+          }
         }
       }
       return waiting
@@ -53,6 +63,15 @@ export function timedApplication(source: number, startMs: number, hasThirdStage:
       const { exemption, killed, visitors } = evidence
       const met = new Map([
         ['innocent killed', killed.size],
+        ...redeployMet(run, {
+          source: timedNames.source,
+          keyed: timedNames.keyed,
+          second: timedNames.second,
+          operatorSink: addedWindows.name,
+          sink: auditedVisits,
+        }),
+        ...poisonMet(evidence.deadLetters.map(({ letter }) => letter)),
+        ...windows.map(({ name }) => [`windows: ${name}`, 1] as const),
         ['redriven keys', visitors.redriven.size],
         [exemption === undefined ? 'compared with the source' : `not compared: ${exemption}`, 1],
       ])
@@ -61,20 +80,22 @@ export function timedApplication(source: number, startMs: number, hasThirdStage:
   }
 }
 
-function spanOf(entries: readonly TimedEntry[]): number {
-  const times = entries.flatMap(({ visit }) => (visit ? [visit.atMs] : []))
+function spanOf(entries: readonly TimedEntry[], startMs: number): number {
+  const times = entries.flatMap(({ visit }) => (visit && visit.atMs < startMs + farMs ? [visit.atMs] : []))
   return Math.max(...times) - Math.min(...times)
 }
 
 const users = Array.from({ length: 10 }, (_, i) => `user-${i}`)
 const groups = Array.from({ length: 3 }, (_, i) => `group-${i}`)
-const nothingTouched: Touched = { keys: [], entries: [], audits: 0 }
+const nothingTouched: Touched = { keys: [], entries: [], audits: 0, oldestMs: Number.POSITIVE_INFINITY }
 
-function keysOf(data: Uint8Array): readonly string[] {
+function touchedBy(data: Uint8Array): Touched {
   try {
     const frame = decodeFrame(data)
-    return 'records' in frame ? frame.records.map(({ key }) => key) : []
+    if (!('records' in frame)) return nothingTouched
+    const oldestMs = Math.min(...frame.records.map(({ origin }) => origin.arrivalTimeMs))
+    return { ...nothingTouched, keys: frame.records.map(({ key }) => key), oldestMs }
   } catch {
-    return []
+    return nothingTouched
   }
 }

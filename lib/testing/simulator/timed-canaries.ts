@@ -7,36 +7,18 @@ import { rest } from '../../runtime/batch.ts'
 import type { Frame, FrameRecord, UpstreamNews } from '../../runtime/frames/frame.ts'
 import { decodeFrame, encodeControl, encodeFrame } from '../../runtime/frames/frame-format.ts'
 import type { FramePublisher } from '../../runtime/frames/publisher.ts'
-import type { KeyedProgress, SourceProgress } from '../../runtime/progress/progress.ts'
-import {
-  readKeyedProgress,
-  readSourceProgress,
-  writeKeyedProgress,
-  writeSourceProgress,
-} from '../../runtime/progress/progress-format.ts'
 import type { Runner } from '../../runtime/runner.ts'
 import type { DueEntry, StateStore } from '../../state/state-store.ts'
 import { canaries } from './canaries.ts'
 import { type Canary, lineageWith, storeWith } from './canary.ts'
+import { type ProgressChange, publisherWith, type Rewrite, storeWithProgress } from './rewrites.ts'
 import { timedNames, type WindowOutput } from './timed-workload.ts'
 
 const crashing = { any: true, crash: 0.02 }
 const restless = { any: true, crash: 0.01, zombie: 0.02, sleeps: 0.5, failOver: 0.01, redelivery: 0.02, coldStart: 0.2 }
 const calm = { crash: 0, zombie: 0, failOver: 0, redelivery: 0, lostAnswer: 0, throttle: 0, clockJump: 0, silence: 0 }
 
-type Rewrite = (frame: Frame) => Frame
 type RewriteNews = (news: readonly UpstreamNews[]) => readonly UpstreamNews[]
-
-/** A publisher whose frames are others, as if they had been made so. */
-const publisherWith = (publisher: FramePublisher, rewrite: Rewrite): FramePublisher => ({
-  publish(frames, signal) {
-    const others = frames.map((encoded) => {
-      const frame = decodeFrame(encoded.bytes)
-      return frame.kind === 'frame' ? encodeFrame(rewrite(frame)) : encoded
-    })
-    return publisher.publish(others, signal)
-  },
-})
 
 /** An announcer that says other things. */
 const announcing = (publisher: FramePublisher, rewrite: RewriteNews): FramePublisher => ({
@@ -51,37 +33,9 @@ const announcing = (publisher: FramePublisher, rewrite: RewriteNews): FramePubli
   },
 })
 
-const keyedPrefix = `${timedNames.keyed}/`
-
 /** A store whose progress is read or written otherwise: that of the first keyed stage, or of the stage that reads the source. */
-const progressWith = (
-  store: StateStore,
-  change: {
-    readonly read?: (progress: KeyedProgress) => KeyedProgress
-    readonly write?: (progress: KeyedProgress) => KeyedProgress
-    readonly readSource?: (progress: SourceProgress) => SourceProgress
-  },
-): StateStore =>
-  storeWith(store, {
-    async readProgress(partition, signal) {
-      const stored = await store.readProgress(partition, signal)
-      if (stored === undefined) return undefined
-      const { version, value } = stored
-      if (change.read && partition.startsWith(keyedPrefix)) {
-        return { version, value: writeKeyedProgress(change.read(readKeyedProgress(value))) }
-      }
-      if (change.readSource && partition.startsWith(`${timedNames.source}/`)) {
-        return { version, value: writeSourceProgress(change.readSource(readSourceProgress(value))) }
-      }
-      return stored
-    },
-    writeProgress(partition, readVersion, value, signal) {
-      const { write } = change
-      const changed =
-        write && partition.startsWith(keyedPrefix) ? writeKeyedProgress(write(readKeyedProgress(value))) : value
-      return store.writeProgress(partition, readVersion, changed, signal)
-    },
-  })
+const progressWith = (store: StateStore, change: ProgressChange): StateStore =>
+  storeWithProgress(store, timedNames, change)
 
 /** A runner whose frames in a batch are others: what it reads is not what stands in the log. */
 const reading = (runner: Runner, rewrite: (frames: readonly Frame[]) => Rewrite): Runner => ({

@@ -177,8 +177,37 @@ export class Sessions implements KeyWindows {
   }
 }
 
-export const windowsFor = (spec: WindowSpec, user: string): KeyWindows =>
-  spec.everyMs === undefined ? new Sessions(spec, user) : new FixedWindows(spec, user)
+/** Windows of so many records, whatever their times are. */
+export class CountedWindows implements KeyWindows {
+  readonly #spec: WindowSpec
+  readonly #user: string
+  #records: Timed[] = []
+
+  constructor(spec: WindowSpec, user: string) {
+    this.#spec = spec
+    this.#user = user
+  }
+
+  take(record: Timed, _watermarkMs: number, put: Put): void {
+    this.#records.push(record)
+    const { name, count } = this.#spec
+    if (this.#records.length !== count) return
+    const times = this.#records.map(({ eventTimeMs }) => eventTimeMs)
+    const cents = this.#records.reduce((total, one) => total + one.cents, 0)
+    const bounds = { startMs: Math.min(...times), endMs: Math.max(...times) + 1 }
+    put(name, { user: this.#user, ...bounds, revision: 0, isFinal: true, isRetracted: false, count, cents })
+    this.#records = []
+  }
+
+  fire(): void {
+    // No time closes them.
+  }
+}
+
+export function windowsFor(spec: WindowSpec, user: string): KeyWindows {
+  if (spec.count !== undefined) return new CountedWindows(spec, user)
+  return spec.everyMs === undefined ? new Sessions(spec, user) : new FixedWindows(spec, user)
+}
 
 /** What the watch keeps of one user. */
 export class Watch {

@@ -1,7 +1,7 @@
 /** What follows from the source alone: own marks, what is late, and what each window amounts to in the end. */
 import type { Simulation } from './simulation.ts'
 import { type Gathered, sessionsOf, startsOf } from './timed-oracle.ts'
-import { type Hit, type TimedEntry, timedNames, type WindowSpec } from './timed-workload.ts'
+import { farMs, type Hit, type TimedEntry, timedNames, type WindowSpec } from './timed-workload.ts'
 
 /** A hit that reaches the keyed stage, with its time and its own mark. */
 export interface SourceHit extends Hit {
@@ -35,13 +35,16 @@ export function timedBySource(
   for (const shard of run.streams.stream(timedNames.source).shards.values()) {
     const had = shard.parents.map((parent) => largest.get(parent) as number).filter(Number.isFinite)
     let largestMs = had.length === 0 ? Number.NEGATIVE_INFINITY : Math.min(...had)
-    for (const { sequenceNumber } of shard.records) {
+    for (const { sequenceNumber, arrivalMs } of shard.records) {
       const { visit, bytes } = entries[sentAt.get(`${shard.id}/${sequenceNumber}`) as number] as TimedEntry
       if (visit === undefined || visit.fails !== 'never') dead.add(Buffer.from(bytes).toString('base64'))
       if (visit === undefined) continue
-      const times = { eventTimeMs: visit.atMs, ownMarkMs: largestMs - timedNames.disorderMs }
+      // What is too far ahead of its arrival is late for every window, and moves no time.
+      const isAhead = visit.atMs - arrivalMs > farMs
+      const ownMarkMs = isAhead ? Number.POSITIVE_INFINITY : largestMs - timedNames.disorderMs
+      const times = { eventTimeMs: visit.atMs, ownMarkMs }
       if (visit.fails === 'never') for (const hit of visit.hits) hits.set(hit.hit, { ...hit, ...times })
-      largestMs = Math.max(largestMs, visit.atMs)
+      if (!isAhead) largestMs = Math.max(largestMs, visit.atMs)
     }
     largest.set(shard.id, largestMs)
   }
@@ -49,6 +52,8 @@ export function timedBySource(
   const late = new Map<string, ReadonlySet<string>>()
   const outcomes = new Map<string, ReadonlyMap<string, string>>()
   for (const spec of windows) {
+    // Which records share a window of so many depends on the order in which they come.
+    if (spec.count !== undefined) continue
     const { inTime, isLate } = spec.everyMs === undefined ? bySession(spec, good) : byWindow(spec, good)
     late.set(spec.name, new Set(good.filter(isLate).map(({ hit }) => hit)))
     outcomes.set(spec.name, inTime)

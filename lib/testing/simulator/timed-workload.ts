@@ -13,13 +13,16 @@ import { type Format, json } from '../../core/format.ts'
 import { count } from '../../operators/aggregators/count.ts'
 import { sum } from '../../operators/aggregators/sum.ts'
 import { eventTimer, processingTimer } from '../../operators/keyed/timers.ts'
+import type { WindowResult } from '../../operators/keyed/window/window-result.ts'
 import { mapState, valueState } from '../../state/states.ts'
 import { epochMs } from '../../time/event-time.ts'
+import { calendarDays } from '../../time/windows/calendar-days.ts'
+import { countWindow } from '../../time/windows/count-window.ts'
 import { hopping, tumbling } from '../../time/windows/hopping.ts'
 import { session } from '../../time/windows/session.ts'
 import type { KeyedStream, Stream } from '../../topology/stream.ts'
 import { Topology } from '../../topology/topology.ts'
-import type { SourceItem } from './application.ts'
+import type { SourceItem, Variant } from './application.ts'
 import type { Random } from './random.ts'
 
 export interface Hit {
@@ -59,6 +62,10 @@ export interface WindowSpec {
   readonly sizeMs: number
   readonly graceMs: number
   readonly emit: 'on-close' | 'final' | 'on-update'
+  /** Of windows of so many records; they have no size. */
+  readonly count?: number
+  /** Of calendar days, the time zone: one whose days are those of UTC while a run lasts, so that the oracle needs no calendar. */
+  readonly zone?: string
 }
 
 export const timedNames = {
@@ -90,62 +97,131 @@ export const otherWindows: readonly WindowSpec[] = [
   { name: 'session-finals', everyMs: undefined, sizeMs: 45_000, graceMs: 20_000, emit: 'final' },
 ]
 
+const dayMs = 86_400_000
+
+/** Of these half of the sources have one. */
+export const moreWindows: readonly WindowSpec[] = [
+  { name: 'threes', everyMs: undefined, sizeMs: 0, graceMs: 0, emit: 'final', count: 3 },
+  { name: 'fives', everyMs: undefined, sizeMs: 0, graceMs: 0, emit: 'on-close', count: 5 },
+  { name: 'days', everyMs: dayMs, sizeMs: dayMs, graceMs: 20_000, emit: 'on-update', zone: 'Europe/London' },
+  {
+    name: 'day-closings',
+    everyMs: dayMs,
+    sizeMs: dayMs,
+    graceMs: 20_000,
+    emit: 'on-close',
+    zone: 'Atlantic/Reykjavik',
+  },
+]
+
+/** What a redeploy adds: windows with sinks of their own, and a sink of the stage that reads the source. */
+export const addedWindows: WindowSpec = {
+  name: 'added',
+  everyMs: 50_000,
+  sizeMs: 50_000,
+  graceMs: 10_000,
+  emit: 'on-close',
+}
+export const auditedVisits = 'audited-visits'
+
+/** Whether only one version of the application knows a sink. */
+export const isAddedSink = (sink: string): boolean =>
+  [addedWindows.name, `${addedWindows.name}-late`, auditedVisits].includes(sink)
+
+/** What waits for longer than this after a run's beginning is never seen to come: the end of a day, the time of a wrong clock. */
+export const farMs = 12 * 3_600_000
+
 /** The windows of the second keyed stage, over the final results of the first. */
 export const totals: WindowSpec = { name: 'totals', everyMs: 180_000, sizeMs: 180_000, graceMs: 0, emit: 'final' }
 
-export interface TimedVersion {
-  readonly windows: readonly WindowSpec[]
-  readonly hasThirdStage: boolean
-  /** Ends the process that runs the step at hand. */
-  readonly kill: () => void
-}
-
-/** The application. Steps are pure: they may be run any number of times. */
-export function timedTopology({ windows, hasThirdStage, kill }: TimedVersion): Topology {
+/**
+ * The application in one of two versions that are compatible with each other; the second has what the changes say. Steps are pure:
+ * they may be run any number of times.
+ */
+export function timedTopology(
+  version: 0 | 1,
+  windows: readonly WindowSpec[],
+  { hasThirdStage, changes, kill }: Variant,
+): Topology {
+  const isSecond = version === 1
   const app = new Topology(timedNames.topology)
   const visits = app.source(timedNames.source, json() as Format<Visit>, {
     eventTime: epochMs(({ atMs }: Visit) => atMs),
     outOfOrderness: milliseconds(timedNames.disorderMs),
+    skewLimit: milliseconds(farMs),
   })
   const hits = visits.flatMap(({ fails, hits }) => {
     if (fails === 'always') throw new Error('this visit always fails')
     return hits
   })
+  if (isSecond && changes.sink) {
+    const audited = app.sink<{ visit: string }>(auditedVisits, { key: ({ visit }) => visit })
+    visits.map(({ visit, hits }) => ({ visit, hits: hits.length })).to(audited)
+  }
   const byVisitor = hits.keyBy(timedNames.keyed, ({ user }) => user, { slots: visitorSlots })
   addWatch(app, byVisitor, kill)
   for (const spec of windows) {
     const results = addWindows(app, byVisitor, spec)
-    if (spec === finals && hasThirdStage) addTotals(app, results)
+    // By name: a bundled release has its own copy of what is named here.
+    if (spec.name === finals.name && hasThirdStage && (isSecond || !changes.stage)) addTotals(app, results)
   }
+  if (isSecond && changes.operator) addWindows(app, byVisitor, addedWindows)
   return app
 }
 
-const windowsOf = ({ sizeMs, everyMs, graceMs }: WindowSpec) => {
+const windowsOf = ({ sizeMs, everyMs, graceMs, zone }: WindowSpec) => {
   const [size, grace] = [milliseconds(sizeMs), milliseconds(graceMs)]
+  if (zone !== undefined) return calendarDays(zone, { grace })
   if (everyMs === undefined) return session(size, { grace })
   return everyMs === sizeMs ? tumbling(size, { grace }) : hopping(size, { every: milliseconds(everyMs), grace })
 }
 
 function addWindows(app: Topology, byVisitor: KeyedStream<Hit>, spec: WindowSpec): Stream<WindowOutput> {
   const { name, emit } = spec
+  if (spec.count !== undefined) return addCountWindows(app, byVisitor, spec, spec.count)
   const windowed = byVisitor
     .window(windowsOf(spec))
     .aggregate(`${name}-windows`, { count: count(), cents: sum(({ cents }: Hit) => cents) }, { emit })
-  const results = windowed.results.map(
-    ({ key, window, revision, isFinal, isRetracted, value }): WindowOutput => ({
-      user: key,
-      ...window,
-      revision,
-      isFinal,
-      isRetracted,
-      count: value.count,
-      cents: value.cents ?? 0,
-    }),
-  )
+  const results = windowed.results.map(outputOf)
   results.to(app.sink<WindowOutput>(name, { key: ({ user }) => user }))
   windowed.late.to(app.sink<Hit>(`${name}-late`, { key: ({ user }) => user }))
   return results
 }
+
+function addCountWindows(
+  app: Topology,
+  byVisitor: KeyedStream<Hit>,
+  { name, emit }: WindowSpec,
+  records: number,
+): Stream<WindowOutput> {
+  const { results } = byVisitor
+    .window(countWindow(records))
+    .aggregate(
+      `${name}-windows`,
+      { count: count(), cents: sum(({ cents }: Hit) => cents) },
+      { emit: emit === 'final' ? 'final' : 'on-close' },
+    )
+  const outputs = results.map(outputOf)
+  outputs.to(app.sink<WindowOutput>(name, { key: ({ user }) => user }))
+  return outputs
+}
+
+const outputOf = ({
+  key,
+  window,
+  revision,
+  isFinal,
+  isRetracted,
+  value,
+}: WindowResult<string, { readonly count: number; readonly cents: number | undefined }>): WindowOutput => ({
+  user: key,
+  ...window,
+  revision,
+  isFinal,
+  isRetracted,
+  count: value.count,
+  cents: value.cents ?? 0,
+})
 
 /** What the second keyed stage is sent. */
 export interface GroupResult {
@@ -168,19 +244,7 @@ function addTotals(app: Topology, results: Stream<WindowOutput>): void {
       { count: count(), cents: sum(({ cents }: GroupResult) => cents) },
       { emit: 'final' },
     )
-  windowed.results
-    .map(
-      ({ key, window, revision, isFinal, isRetracted, value }): WindowOutput => ({
-        user: key,
-        ...window,
-        revision,
-        isFinal,
-        isRetracted,
-        count: value.count,
-        cents: value.cents ?? 0,
-      }),
-    )
-    .to(app.sink<WindowOutput>(totals.name, { key: ({ user }) => user }))
+  windowed.results.map(outputOf).to(app.sink<WindowOutput>(totals.name, { key: ({ user }) => user }))
   windowed.late.to(app.sink<GroupResult>(`${totals.name}-late`, { key: ({ group }) => group }))
 }
 
@@ -257,6 +321,9 @@ export function timedRecords(random: Random, startMs: number): readonly TimedEnt
   const silent = random.chance(0.5) ? random.pick(active) : undefined
   const silentFrom = random.integer(0, count)
   const silentUntil = random.chance(0.5) ? count : random.integer(silentFrom, count)
+  // In one source of four some clocks are days or years ahead.
+  const clocks = random.fork('clocks')
+  const aheadShare = clocks.chance(0.25) ? 0.08 : 0
   const sent: TimedEntry[] = []
   for (let i = 0; i < count; i++) {
     const isSilent = i >= silentFrom && i < silentUntil
@@ -272,9 +339,10 @@ export function timedRecords(random: Random, startMs: number): readonly TimedEnt
         fails,
       }
     })
+    const aheadMs = clocks.chance(aheadShare) ? clocks.pick([2, 30, 4_000]) * dayMs : 0
     const visit: Visit = {
       visit: `visit-${i}`,
-      atMs: startMs + i * spacingMs - random.pick([0, 0, 0, 2_000, 10_000, 14_000, 30_000, 60_000, 150_000]),
+      atMs: startMs + i * spacingMs - random.pick([0, 0, 0, 2_000, 10_000, 14_000, 30_000, 60_000, 150_000]) + aheadMs,
       fails: hasPoison && random.chance(0.015) ? 'always' : 'never',
       hits,
     }

@@ -69,6 +69,10 @@ export class WatchedStore implements StateStore {
     return this.#inner.writeManifest(value, signal)
   }
 
+  replaceManifest(read: StateValue, value: StateValue, signal: AbortSignal): Promise<boolean> {
+    return this.#inner.replaceManifest(read, value, signal)
+  }
+
   readKeys(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, KeyItem>> {
     const usage = this.#usage()
     if (usage) {

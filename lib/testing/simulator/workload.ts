@@ -17,6 +17,8 @@ import { aggregatingState, listState, mapState, operatorState, reducingState, va
 import { epochMs } from '../../time/event-time.ts'
 import type { KeyedStream, Stream } from '../../topology/stream.ts'
 import { Topology } from '../../topology/topology.ts'
+import type { Variant } from './application.ts'
+import { addBriefs } from './briefs.ts'
 import type { Random } from './random.ts'
 
 export interface Line {
@@ -67,23 +69,21 @@ export const names = {
   latelyMs: 20_000,
 } as const
 
+/** What a redeploy adds. */
+export const added = { operator: 'later', outputs: 'later-tallies', sink: 'audited-orders' } as const
+
 /** What a sink never takes: outputs that become dead letters. */
 export const isRejected = (sink: string, cents: number): boolean => sink === 'firsts' && cents % 50 === 7
 
 export const userSlots = 8
 export const itemSlots = 4
 
-/** Decisions on the topology that are compatible with each other: a redeploy may change from one to the other. */
-export interface TopologyVersion {
-  readonly hasThirdStage: boolean
-  /** The other version keeps one more state. */
-  readonly keepsVisits: boolean
-  /** Ends the process that runs the step at hand. */
-  readonly kill: () => void
-}
-
-/** The application. Steps are pure: they may be run any number of times. */
-export function simulatedTopology({ hasThirdStage, keepsVisits, kill }: TopologyVersion): Topology {
+/**
+ * The application in one of two versions that are compatible with each other: a redeploy changes from one to the other. The
+ * second keeps one more state, and what the changes say. Steps are pure: they may be run any number of times.
+ */
+export function simulatedTopology(version: 0 | 1, { hasThirdStage, hasBriefs, changes, kill }: Variant): Topology {
+  const isSecond = version === 1
   const app = new Topology(names.topology)
   const orders = app.source(names.source, json() as Format<Order>, {
     eventTime: epochMs(({ atMs }: Order) => atMs),
@@ -93,13 +93,9 @@ export function simulatedTopology({ hasThirdStage, keepsVisits, kill }: Topology
   const entries = app.sink<Entry>('entries', { key: ({ user }) => user })
   const alerts = app.sink<{ user: string; total: number }>('alerts', { key: ({ user }) => user })
 
-  const checked = orders.map((order) => {
-    if (order.fails === 'always') throw new Error('this order always fails')
-    if (order.fails === 'for good') throw new TerminalError('this order fails for good')
-    if (order.fails === 'kills') kill()
-    return order
-  })
+  const checked = orders.map((order) => check(order, kill))
   checked.map(({ order, lines }) => ({ order, lines: lines.length })).to(seenOrders)
+  if (isSecond && changes.sink) addAudit(app, checked)
   const byUser = checked.flatMap(({ lines }) => lines).keyBy(names.keyed, ({ user }) => user, { slots: userSlots })
 
   const ledger = byUser.process('ledger', {
@@ -116,7 +112,7 @@ export function simulatedTopology({ hasThirdStage, keepsVisits, kill }: Topology
       lately: valueState<number>({ ttl: { by: 'event-time', after: milliseconds(names.latelyMs) } }),
       arrivedLately: valueState<number>({ ttl: { by: 'processing-time', after: milliseconds(names.latelyMs) } }),
       inSlot: operatorState<number, Line>({ initial: 0, add: (count) => count + 1 }),
-      ...(keepsVisits ? { visits: valueState<number>() } : {}),
+      ...(isSecond ? { visits: valueState<number>() } : {}),
     },
     sides: { alerts: sideOutput<{ user: string; total: number }>() },
     // Some entries are loaded with the batch; the others are missed by the step, loaded, and the step runs again.
@@ -161,7 +157,9 @@ export function simulatedTopology({ hasThirdStage, keepsVisits, kill }: Topology
   ledger.to(entries)
   ledger.sides.alerts.to(alerts)
   addTallies(app, byUser)
-  if (hasThirdStage) addThirdStage(app, ledger)
+  if (hasBriefs) addBriefs(app, byUser)
+  if (isSecond && changes.operator) addLater(app, byUser)
+  if (hasThirdStage && (isSecond || !changes.stage)) addThirdStage(app, ledger, hasBriefs)
   return app
 }
 
@@ -176,6 +174,25 @@ function addTallies(app: Topology, byUser: KeyedStream<Line>): void {
     .to(firsts)
   byUser.aggregate('on-update', tally, { emit: 'on-update' }).to(updates)
   byUser.aggregate('per-batch', tally, { emit: 'per-batch' }).to(latest)
+}
+
+function check(order: Order, kill: () => void): Order {
+  if (order.fails === 'always') throw new Error('this order always fails')
+  if (order.fails === 'for good') throw new TerminalError('this order fails for good')
+  if (order.fails === 'kills') kill()
+  return order
+}
+
+/** A sink of the stage that reads the source, which a redeploy adds. */
+function addAudit(app: Topology, orders: Stream<Order>): void {
+  const audited = app.sink<{ order: string; cents: number }>(added.sink, { key: ({ order }) => order })
+  orders.map(({ order, lines }) => ({ order, cents: lines.reduce((sum, { cents }) => sum + cents, 0) })).to(audited)
+}
+
+/** A keyed operator with a state and a sink, which a redeploy adds. */
+function addLater(app: Topology, byUser: KeyedStream<Line>): void {
+  const later = app.sink<Tally>(added.outputs, { key: ({ user }) => user })
+  byUser.aggregate(added.operator, tally, { emit: 'on-update' }).to(later)
 }
 
 /** A stateless step behind a keyed operator: its failure takes back what the states became. */
@@ -210,14 +227,19 @@ export interface Stock {
   readonly cents: number
 }
 
-/** Entries go on under the key of their item, so this stage is fed by the partitions of a keyed one. */
-function addThirdStage(app: Topology, entries: Stream<Entry>): void {
+/**
+ * Entries go on under the key of their item, so this stage is fed by the partitions of a keyed one. Where it forgets, nothing of an
+ * item stays.
+ */
+function addThirdStage(app: Topology, entries: Stream<Entry>, forgets: boolean): void {
+  const options = forgets ? { ttl: { by: 'processing-time', after: milliseconds(names.latelyMs) } as const } : {}
+  const sum = () => reducingState<number>((a, b) => a + b, options)
   const stock = app.sink<Stock>('stock', { key: ({ item }) => item })
   entries
     .map(({ item, line, cents, total }) => ({ item, line, cents, total }))
     .keyBy(names.second, ({ item }) => item, { slots: itemSlots })
     .process('stock-of-item', {
-      state: { lines: reducingState<number>((a, b) => a + b), cents: reducingState<number>((a, b) => a + b) },
+      state: { lines: sum(), cents: sum() },
       step: (entry, { key, state }) => {
         state.lines.add(1)
         state.cents.add(entry.cents)

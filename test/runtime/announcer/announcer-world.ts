@@ -12,6 +12,7 @@ import type { AnnouncerPorts } from '../../../lib/runtime/announcer/knowledge.ts
 import type { ControlFrame, EncodedFrame } from '../../../lib/runtime/frames/frame.ts'
 import { decodeFrame } from '../../../lib/runtime/frames/frame-format.ts'
 import { KeyedFold } from '../../../lib/runtime/progress/fold.ts'
+import { writeGeneration } from '../../../lib/runtime/progress/generation.ts'
 import { comparePartitionPositions, type PartitionLineage } from '../../../lib/runtime/progress/lineage.ts'
 import { progressName } from '../../../lib/runtime/progress/open.ts'
 import {
@@ -165,6 +166,11 @@ export class AnnouncerWorld {
   async keyed(stage: string, partition: string, change: Partial<KeyedProgress> = {}): Promise<void> {
     const before = (await this.progress(stage, partition)) ?? this.#blank(stage, partition)
     await this.#write(stage, partition, writeKeyedProgress({ ...before, ...change }))
+  }
+
+  /** The second generation of a stage begins, or is held. */
+  async reset(stage: string, isHeld = false): Promise<void> {
+    await writeGeneration(this.#store(stage), stage, { generation: 2, isHeld }, signal)
   }
 
   #blank(stage: string, partition: string): KeyedProgress {

@@ -407,6 +407,21 @@ describe('stages in a chain', () => {
     expect(await world.round()).toEqual([`by-city/c-0: closed by-driver/s-0 ${490 - graceMs} {1:8}`, ...opened])
   })
 
+  test('a partition that was merged has the mark of what it follows and left something due, until its first number', async () => {
+    const world = await chain(10_000)
+    const keyed = world.stream('by-driver')
+    keyed.change('s-0', { isClosed: true, records: 5, range: [0, 2] })
+    keyed.add('s-1', { isClosed: true, records: 5, range: [2, slots] })
+    keyed.add('s-2', { parents: ['s-0', 's-1'] })
+    await world.keyed('by-driver', 's-0', { completed: '5', watermarkMs: 300, ...dueAt(400) })
+    await world.keyed('by-driver', 's-1', { completed: '5', watermarkMs: 600, known: true })
+    const said = await world.round({ idleMs: undefined })
+    expect(said).toContain(`by-city/c-0: open by-driver/s-2 ${300 - graceMs}`)
+    expect(said).not.toContain(`by-city/c-0: open by-driver/s-2 ${600 - graceMs}`)
+    // It is woken, as what is due would otherwise wait for the next record.
+    expect(said.filter((one) => one.startsWith('by-driver/s-2'))).toEqual(['by-driver/s-2: tick'])
+  })
+
   test('a stage whose stream takes nothing keeps no other from being told; the round says so at its end', async () => {
     const world = await oneOfEach({ below: true })
     world.stream('by-city').add('c-0')

@@ -178,7 +178,7 @@ describe('frames (F2: other bytes are never another record)', () => {
 
 describe('frames (F3: versions)', () => {
   test('a newer version goes back to the stream until the reader is deployed', () => {
-    expect(() => decodeFrame(sealed(Buffer.from('anything'), 2))).toThrow(
+    expect(() => decodeFrame(sealed(Buffer.from('anything'), 3))).toThrow(
       expect.objectContaining({ name: 'RetryableError', code: 'frame-newer' }),
     )
   })
@@ -187,6 +187,15 @@ describe('frames (F3: versions)', () => {
     expect(() => decodeFrame(sealed(Buffer.from('anything'), 0))).toThrow(
       expect.objectContaining({ name: 'TerminalError', code: 'frame-older' }),
     )
+  })
+
+  test('version 2 is written only where a value is tagged: the release before reads every other frame', () => {
+    const [plain, tagged] = ['{"$":1}', `$${'{"$bigint":"1"}'}`].map((value) => {
+      const records = [recordAt(ownPosition(7, 0), { value: Buffer.from(value) })]
+      return { ...small, claims: [{ previous: startOf(7), last: endOf(7) }], records }
+    })
+    expect([plain, tagged].map((frame) => encode(frame as Frame)[6])).toEqual([1, 2])
+    expect(decodeFrame(encode(tagged as Frame))).toEqual(tagged)
   })
 
   test('the bytes of version 1 are pinned: streams and retries hold them for days', () => {

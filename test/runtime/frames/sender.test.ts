@@ -29,6 +29,17 @@ const output = (slot: number, position: Position, bytes = 10): SlottedRecord => 
 const batch = (completeThrough: number) => ({ markMs: 0, completeThrough })
 const claimsOf = (frames: readonly EncodedFrame[]) => decode(frames).map(({ claims }) => claims)
 
+test('of several frames only those with a tagged value are of version 2', () => {
+  const valueAt = (number: number, value: string): SlottedRecord => ({
+    slot: 0,
+    record: recordAt(ownPosition(number, 0), { value: Buffer.from(value) }),
+  })
+  const long = `"${'x'.repeat(900)}"`
+  const outputs = [valueAt(1, long), valueAt(2, `$${long}`), valueAt(3, long)]
+  const frames = sender({ frameBytes: 1_200 }).frames(outputs, batch(3))
+  expect(frames.map(({ bytes }) => bytes[6])).toEqual([1, 2, 1])
+})
+
 /** All that an upstream ever sends: at each number some firings of other keys, then outputs of the record's own key. */
 const anyLog = fc
   .array(

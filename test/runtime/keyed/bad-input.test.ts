@@ -1,6 +1,18 @@
 /** Tables that are not the stage's, or not of this release. */
 import { z } from 'zod'
-import { ConfigurationError, Topology, valueState } from '../../../lib/index.ts'
+import {
+  ConfigurationError,
+  count,
+  listState,
+  minutes,
+  session,
+  Topology,
+  tumbling,
+  valueState,
+} from '../../../lib/index.ts'
+import type { StateDeclarations } from '../../../lib/operators/keyed/declarations.ts'
+import type { Windows } from '../../../lib/operators/keyed/window/window.ts'
+import type { SessionWindows } from '../../../lib/time/windows/session.ts'
 import { StageWorld } from '../stage-world.ts'
 import { adder, value } from './keyed-world.ts'
 
@@ -31,6 +43,12 @@ async function onTableOf(first: StageWorld, second: StageWorld): Promise<number>
   return second.run(second.container({}, { state: () => first.store }))
 }
 
+/** A later release, with a record of its own, on the table that is there. */
+function afterThat(first: StageWorld, later: StageWorld): Promise<number> {
+  later.frame([value('a', 1)])
+  return later.run(later.container({}, { state: () => first.store }))
+}
+
 test('the table of another stage is refused by name', async () => {
   await expect(onTableOf(stage('app', 'by-key'), stage('app', 'by-name'))).rejects.toThrow(
     'the state table bound to stage "by-name" of topology "app" holds the state of stage "by-key" of "app"',
@@ -44,6 +62,57 @@ test('other slots than those that the state was made with are refused', async ()
   )
 })
 
+function keeping(states: StateDeclarations) {
+  const app = new Topology('app')
+  app
+    .source('values', z.object({ key: z.string(), n: z.number() }))
+    .keyBy('by-key', (given) => given.key, { slots: 1 })
+    .process('adder', { state: states, step: () => [] })
+  return new StageWorld(app, 'by-key')
+}
+
+test('a state of another kind than what is stored under its name is refused, in the deployment after the next one too', async () => {
+  const [values, lists] = [{ kept: valueState() }, { kept: listState({ atMost: 2 }) }]
+  const [first, without] = [keeping(values), keeping({ other: valueState() })]
+  expect(await onTableOf(first, without)).toBe(2)
+  await expect(afterThat(first, keeping(lists))).rejects.toThrow(
+    'state "adder.kept" of stage "by-key" is of the kind "list", but its table has values of it that are of the kind "value": go back to that kind, or give the new state another name.',
+  )
+  await expect(afterThat(first, keeping(lists))).rejects.toMatchObject({ code: 'state-changed' })
+  expect(await afterThat(first, keeping(values))).toBe(1)
+})
+
+test('windows that are laid out in another way are refused, and other ones of the same layout are not', async () => {
+  const windowed = (windows: Windows) => {
+    const app = new Topology('app')
+    const counts = app
+      .source('values', z.object({ key: z.string(), n: z.number() }))
+      .keyBy('by-key', (given) => given.key, { slots: 1 })
+      .window(windows as SessionWindows)
+      .aggregate('counts', { count: count() }, { emit: 'final' })
+    counts.results.to(app.sink<unknown>('out'))
+    counts.late.to(app.sink<unknown>('late'))
+    return new StageWorld(app, 'by-key')
+  }
+  const grace = { grace: minutes(1) }
+  const first = windowed(tumbling(minutes(5), grace))
+  expect(await onTableOf(first, windowed(tumbling(minutes(10), grace)))).toBe(2)
+  await expect(afterThat(first, windowed(session(minutes(5), grace)))).rejects.toThrow(
+    'state "counts" of stage "by-key" is windows kept as sessions, but its table has values of it that are windows kept as slices',
+  )
+})
+
+test('what two containers find missing at once is recorded by one, and compared by the other', async () => {
+  const first = keeping({ kept: valueState() })
+  first.frame([value('a', 1)])
+  const [one, other] = [first.container(), first.container()]
+  await Promise.all([first.run(one), first.run(other)])
+  expect(await first.store.readManifest(new AbortController().signal)).toEqual({
+    ...{ format: 1, topology: 'app', stage: 'by-key', slots: 1 },
+    states: { 'adder.kept': { kind: 'value', version: 1 } },
+  })
+})
+
 test('an older schema version is brought up to ours', async () => {
   const [first, second] = [stage('app', 'by-key'), stage('app', 'by-key', { version: 2 })]
   expect(await onTableOf(first, second)).toBe(2)
@@ -54,7 +123,7 @@ test('a newer schema version goes back until the newer release is there', async 
   const [first, second] = [stage('app', 'by-key', { version: 2 }), stage('app', 'by-key')]
   expect(await onTableOf(first, second)).toBe(1)
   expect(second.error).toMatchObject({ code: 'newer-schema' })
-  expect(String(second.error)).toContain('key "a": the state adder.sum has the schema version 2')
+  expect(String(second.error)).toContain('stage "by-key", key "a": the state adder.sum has the schema version 2')
   expect(second.memory.deadLettered).toEqual([])
 })
 

@@ -72,13 +72,13 @@ test('a batch that changes more entries of a key than a transaction holds is com
   expect(entries.size).toBe(4 * 40 + 49 + 60)
 })
 
-test('a value that the table could not return unchanged makes a dead letter that names key and state', async () => {
+test('a value that the table could not return unchanged makes a dead letter that names stage, key and state', async () => {
   const { world } = adder((given, { state }) => {
     state.sum.set(given.n === 2 ? Number.NaN : given.n)
   })
   world.frame([value('a', 1), value('a', 2), value('a', 3)])
   expect(await world.run(world.container())).toBe(1)
   expect(world.memory.deadLettered).toMatchObject([{ keyed: { number: 2 }, reason: { code: 'unsupported-value' } }])
-  expect(world.memory.deadLettered[0]?.reason.message).toContain('key "a": the state adder.sum')
+  expect(world.memory.deadLettered[0]?.reason.message).toContain('stage "by-key", key "a": the state adder.sum')
   expect(await world.stateOf('a')).toEqual({ 'adder.sum': 3 })
 })

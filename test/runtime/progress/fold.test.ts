@@ -218,13 +218,33 @@ describe('the fold (L1, L2: numbers and duplicates)', () => {
         records: [recordAt(ownPosition(1, 0))],
       }).bytes,
     )
-    newer[6] = 2
+    newer[6] = 3
     newer.writeUInt32BE(crc32(newer.subarray(6)), 2)
     const fold = new KeyedFold(blank, forever)
     fold.fold(entryAt(frame([1]), 0), 0)
     const before = fold.result()
     const entry = new SourceRecord({ source: 's', partition: 'p', position: '9', arrivalTimeMs: 0, payload: newer })
     expect(() => fold.fold(entry, 1)).toThrow(expect.objectContaining({ name: 'RetryableError', code: 'frame-newer' }))
+    expect(fold.result()).toEqual(before)
+  })
+
+  test('a frame of values that only a newer deployment knows stops the batch there, too', () => {
+    const reads = { stage: 'by-customer', version: 2 }
+    const fold = new KeyedFold(blank, { ...forever, reads })
+    const ofVersion = (schemaVersion: number, number: number) => {
+      const { bytes: payload } = encodeFrame({
+        ...{ kind: 'frame', upstream: upstreamOf('p-0'), slot: 1, schemaVersion, markMs: 0 },
+        claims: [{ previous: positionAt(number - 1), last: ownPosition(number, 0) }],
+        records: [recordAt(ownPosition(number, 0))],
+      })
+      return new SourceRecord({ source: 's', partition: 'p', position: String(number), arrivalTimeMs: 0, payload })
+    }
+    expect(fold.fold(ofVersion(1, 1), 0)).toMatchObject([{ schemaVersion: 1 }])
+    expect(fold.fold(ofVersion(2, 2), 1)).toMatchObject([{ schemaVersion: 2 }])
+    const before = fold.result()
+    const newer = () => fold.fold(ofVersion(3, 3), 2)
+    expect(newer).toThrow(expect.objectContaining({ name: 'RetryableError', code: 'newer-schema' }))
+    expect(newer).toThrow('stage "by-customer"')
     expect(fold.result()).toEqual(before)
   })
 })

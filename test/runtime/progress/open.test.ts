@@ -219,7 +219,7 @@ describe('opening progress (refusals)', () => {
   })
 })
 
-describe('merging (G5 to G8)', () => {
+describe('merging (G5 to G9)', () => {
   test('of sources: the least of the largest event times, with its arrival, of those that had a record', () => {
     const parents = [timed(70), timed(40, { number: 9, doneThrough: 9 }), {}].map((fields) => ({
       ...blankSourceProgress,
@@ -247,6 +247,26 @@ describe('merging (G5 to G8)', () => {
   test('numbers go on behind what a parent did of an entry that retention then took', () => {
     const parents = [{ ...blankSourceProgress, number: 5, doneThrough: 8 }]
     expect(mergeSource(parents)).toMatchObject({ number: 8, doneThrough: 8 })
+  })
+
+  test('until its first number a child goes by the mark of the parent that left something due (G9)', () => {
+    const at = (watermarkMs: number, slot: number, dueMs?: number): KeyedProgress => ({
+      ...blankKeyedProgress(4, [slot]),
+      watermarkMs,
+      earliest: { event: new Map(dueMs === undefined ? [] : [[slot, dueMs]]), processing: new Map() },
+    })
+    const marksOf = ({ watermarkMs, openingMarkMs }: KeyedProgress) => [watermarkMs, openingMarkMs]
+    const child = mergeKeyed([at(50, 0, 70), at(100, 1, 120)], 4, [0, 1])
+    expect(marksOf(child)).toEqual([100, 50])
+    // What is not reached yet fires in its own time, and a parent that waits for nothing holds nothing back.
+    expect(marksOf(mergeKeyed([at(50, 0, 101), at(100, 1)], 4, [0, 1]))).toEqual([100, undefined])
+    expect(marksOf(mergeKeyed([at(50, 0), at(100, 1, 120)], 4, [0, 1]))).toEqual([100, undefined])
+    // A child that never held a record hands it on.
+    expect(marksOf(mergeKeyed([child, at(110, 2)], 4, [0, 1, 2]))).toEqual([110, 50])
+    const fold = new KeyedFold(child, { retentionMs: 1 })
+    expect(marksOf(fold.result())).toEqual([100, 50])
+    fold.fold(entryAt({ kind: 'garbage', slot: 0 }, 0), 0)
+    expect(marksOf(fold.result())).toEqual([100, undefined])
   })
 
   test('operator states go with their slots', () => {

@@ -31,13 +31,26 @@ const anyShared = fc.record({
   number: anyCount,
   doneThrough: anyCount,
   sent: anySent,
-  failing: fc.option(fc.record({ number: anyCount, attempts: anyCount }), { nil: undefined }),
+  failing: fc.option(
+    fc.oneof(
+      fc.record({ number: anyCount, attempts: anyCount }),
+      fc.record({ number: anyCount, attempts: anyCount, skipped: fc.constant(true as const) }),
+    ),
+    { nil: undefined },
+  ),
   suspect: fc.option(fc.record({ from: anyCount, to: anyCount, attempts: anyCount }), { nil: undefined }),
+  generation: fc.integer({ min: 1, max: 9 }),
+  log: fc.option(fc.string({ minLength: 1 }), { nil: undefined }),
 })
 
 const anySource: fc.Arbitrary<SourceProgress> = fc
-  .tuple(anyShared, anyMark, anyTime)
-  .map(([shared, largestEventTimeMs, arrived]) => ({ ...shared, largestEventTimeMs, largestArrivedAtMs: arrived + 0 }))
+  .tuple(anyShared, anyMark, anyTime, fc.option(fc.nat(), { nil: undefined }))
+  .map(([shared, largestEventTimeMs, arrived, startsAtMs]) => ({
+    ...shared,
+    largestEventTimeMs,
+    largestArrivedAtMs: arrived + 0,
+    startsAtMs,
+  }))
 
 const anyStatus: fc.Arbitrary<UpstreamStatus> = fc
   .record({
@@ -54,6 +67,7 @@ const anyKeyed: fc.Arbitrary<KeyedProgress> = fc
     statuses: fc.array(anyStatus, { maxLength: 6 }),
     held: fc.uniqueArray(fc.nat({ max: 40 })).map((held) => held.toSorted((a, b) => a - b)),
     watermarkMs: anyMark,
+    openingMarkMs: fc.option(anyMark, { nil: undefined }),
     known: fc.boolean(),
     closes: fc.array(fc.tuple(fc.nat({ max: 40 }), anyPosition), { maxLength: 6 }),
     processingMs: fc.nat(),
@@ -62,7 +76,7 @@ const anyKeyed: fc.Arbitrary<KeyedProgress> = fc
     firing: fc.option(fc.record({ number: anyCount, keyHash: fc.string() }), { nil: undefined }),
     states: fc.array(fc.tuple(fc.nat({ max: 40 }), fc.record({ 'once.seen': fc.nat(), 'once.last': fc.uint8Array() }))),
   })
-  .map(({ shared, statuses, held, watermarkMs, known, closes, states, ...due }) => {
+  .map(({ shared, statuses, held, watermarkMs, openingMarkMs, known, closes, states, ...due }) => {
     const memories = new UpstreamMemories()
     for (const [i, [slot, position]] of closes.entries()) {
       const upstream = statuses[i]?.upstream
@@ -72,7 +86,8 @@ const anyKeyed: fc.Arbitrary<KeyedProgress> = fc
     const { processingMs, firing } = due
     const earliest = { event: new Map(due.eventDue), processing: new Map(due.processingDue) }
     const slots = { slots: 64, held, operatorStates: new Map(states) }
-    return { ...shared, ...slots, watermarkMs, known, upstreams, memories, processingMs, earliest, firing }
+    const marks = { watermarkMs, openingMarkMs, known }
+    return { ...shared, ...slots, ...marks, upstreams, memories, processingMs, earliest, firing }
   })
 
 /** The value as a table returns it. */
@@ -219,13 +234,19 @@ describe('progress (E3, E4: what cannot be read)', () => {
   test('a newer format waits for the release that reads it', () => {
     for (const read of [readKeyedProgress, readSourceProgress]) {
       expect(
-        codeOf(() => read({ ...written(), format: 2 }, 'the progress of stage "by-hotel" in partition s-1')),
+        codeOf(() => read({ ...written(), format: 3 }, 'the progress of stage "by-hotel" in partition s-1')),
       ).toEqual([
         'RetryableError',
         'newer-format',
-        expect.stringContaining('the progress of stage "by-hotel" in partition s-1 has format 2'),
+        expect.stringContaining('the progress of stage "by-hotel" in partition s-1 has format 3'),
       ])
     }
+  })
+
+  test('the format before is read: it knew no opening marks', () => {
+    expect(readKeyedProgress({ ...written(), format: 1 })).toEqual(blankKeyedProgress(4, [0, 1]))
+    const source = { ...(writeSourceProgress(blankSourceProgress) as Record<string, never>), format: 1 }
+    expect(readSourceProgress(source)).toEqual(blankSourceProgress)
   })
 
   test.each([
@@ -262,7 +283,7 @@ test('positions of firings keep their hashes', () => {
   expect(readSourceProgress(writeSourceProgress({ ...blankSourceProgress, sent })).sent).toEqual(sent)
 })
 
-describe('progress (format 1)', () => {
+describe('progress (format 2)', () => {
   test('is pinned: tables hold it for as long as a stage lives', () => {
     const memories = new UpstreamMemories()
     const upstreams = new Map<string, UpstreamStatus>()
@@ -283,12 +304,13 @@ describe('progress (format 1)', () => {
       memories,
       sent: new Map([['by-hotel', new Map([[2, ownPosition(7, 1)]])]]),
       failing: { number: 15, attempts: 2 },
+      openingMarkMs: 1_671_562_400_000,
     }
     const hex = (value: unknown) =>
       ArrayBuffer.isView(value) ? Buffer.from(value as Uint8Array).toString('hex') : value
     const fields = Object.entries(writeKeyedProgress(progress) ?? {}).map(([name, value]) => [name, hex(value)])
     expect(Object.fromEntries(fields)).toEqual({
-      format: 1,
+      format: 2,
       number: 12,
       processingMs: 0,
       completed: '4959033827149025660855969253836157109592157598913658889',
@@ -297,6 +319,7 @@ describe('progress (format 1)', () => {
       slots: 8,
       known: false,
       watermarkMs: '-Infinity',
+      openingMarkMs: 1_671_562_400_000,
       sent: '010862792d686f74656c0107020005',
       held: '0200020101',
       upstreams:

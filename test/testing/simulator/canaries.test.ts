@@ -1,20 +1,23 @@
 import { dynamoStore } from '../../../bin/sim/dynamo-store.ts'
 import { canaries } from '../../../lib/testing/simulator/canaries.ts'
+import { protocolCanaries } from '../../../lib/testing/simulator/protocol-canaries.ts'
 import { referees } from '../../../lib/testing/simulator/referees.ts'
 import { findCanary } from '../../../lib/testing/simulator/simulate.ts'
 import { timedCanaries } from '../../../lib/testing/simulator/timed-canaries.ts'
 import { timedReferees } from '../../../lib/testing/simulator/timed-referees.ts'
 import { settle } from './simulator-world.ts'
 
+const withoutTime = { ...canaries, ...protocolCanaries }
+
 test.each([
-  ['without time', referees, canaries],
+  ['without time', referees, withoutTime],
   ['with time', timedReferees, timedCanaries],
 ])('every referee %s has a canary', (_, looking, broken) => {
   const guarded = new Set(Object.values(broken).map(({ caughtBy }) => caughtBy))
   expect(Object.keys(looking).filter((name) => !guarded.has(name))).toEqual([])
 })
 
-test.each(Object.entries({ ...canaries, ...timedCanaries }))(
+test.each(Object.entries({ ...withoutTime, ...timedCanaries }))(
   'the canary %s is noticed by its referee',
   async (_, canary) => {
     const report = await findCanary(canary, { settle, dynamoStore, mostSeeds: 150 })

@@ -1,4 +1,5 @@
 import { dynamoStore } from '../../../bin/sim/dynamo-store.ts'
+import { formerRelease } from '../../../bin/sim/former-release.ts'
 import type { Canary } from '../../../lib/testing/simulator/canary.ts'
 import { Random } from '../../../lib/testing/simulator/random.ts'
 import { Scheduler } from '../../../lib/testing/simulator/scheduler.ts'
@@ -9,7 +10,7 @@ import { Trace } from '../../../lib/testing/simulator/trace.ts'
 export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 export const play = (seed: number, options: { canary?: Canary; traces?: boolean } = {}): Promise<Report> =>
-  simulate({ seed, settle, dynamoStore, ...options })
+  simulate({ seed, settle, dynamoStore, formerRelease: formerRelease(), ...options })
 
 export const scheduler = (seed = 1): Scheduler =>
   new Scheduler({ random: new Random(seed), trace: new Trace(true), startMs: 0, settle })

@@ -21,6 +21,8 @@ function world(faults: Partial<Faults> = {}) {
     random: new Random(1),
     faults: () => ({ ...noFaults, ...faults }),
     refusesUntilMs: () => limits.refusesUntilMs,
+    writes: () => 0,
+    count: () => undefined,
   })
   const answered = async <T>(call: Promise<T>): Promise<T> => {
     const settled = Promise.allSettled([call])

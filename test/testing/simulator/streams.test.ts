@@ -16,6 +16,7 @@ function world(faults: Partial<Faults> = {}) {
     scheduler: clocked,
     random: new Random(1),
     faults: () => ({ ...noFaults, ...faults }),
+    count: () => undefined,
   })
   const stream = streams.create('by-user', 1, 8)
   /** Lets the scheduler go on until the call is answered. */

@@ -1,0 +1,64 @@
+/**
+ * What the manifest of a state table says of states: the kind and the schema version of each that was ever declared on it.
+ *
+ * 1. A state that is of another kind than what is stored under its name would be misread: the stage refuses to run.
+ * 2. What was declared once is not forgotten, as its values may be there still. So a name is used again for the same kind only.
+ * 3. Schema versions are recorded and not compared: a deployment that wrote nothing yet can be rolled back. Each value says its
+ *    own version, and one that is newer than ours waits where it is met.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { ConfigurationError } from '../../core/errors.ts'
+import { operatorsOf } from '../../plan/lock.ts'
+import type { KeyedStage } from '../../plan/plan.ts'
+
+/** One state; `windows` tells apart how window operators lay out theirs. */
+type RecordedState = {
+  readonly kind: string
+  readonly version: number
+  readonly windows?: 'slices' | 'sessions' | 'count'
+}
+/** By stored name. */
+export type RecordedStates = { readonly [name: string]: RecordedState }
+
+/** What a stage declares, as a manifest has it. */
+export function declaredStates(stage: KeyedStage): RecordedStates {
+  const declared: Record<string, RecordedState> = {}
+  for (const { window, states } of Object.values(operatorsOf(stage))) {
+    for (const [name, state] of Object.entries(states)) {
+      declared[name] = window === undefined ? state : { ...state, windows: layoutOf(window) }
+    }
+  }
+  return declared
+}
+
+function layoutOf(label: string): 'slices' | 'sessions' | 'count' {
+  if (label.startsWith('session')) return 'sessions'
+  return label.startsWith('countWindow') ? 'count' : 'slices'
+}
+
+/**
+ * What is to be recorded beside what is; undefined where nothing is new. Throws a {@link ConfigurationError} `state-changed` for a
+ * state of another kind.
+ */
+export function mergedStates(
+  stage: string,
+  recorded: RecordedStates,
+  declared: RecordedStates,
+): RecordedStates | undefined {
+  for (const [name, now] of Object.entries(declared)) {
+    if (Object.hasOwn(recorded, name)) refuseOther(stage, name, recorded[name] as RecordedState, now)
+  }
+  const merged = { ...recorded, ...declared }
+  return isDeepStrictEqual(merged, recorded) ? undefined : merged
+}
+
+function refuseOther(stage: string, name: string, recorded: RecordedState, now: RecordedState): void {
+  if (recorded.kind === now.kind && recorded.windows === now.windows) return
+  throw new ConfigurationError(
+    `state "${name}" of stage "${stage}" is ${kindOf(now)}, but its table has values of it that are ${kindOf(recorded)}: go back to that kind, or give the new state another name.`,
+    { code: 'state-changed' },
+  )
+}
+
+const kindOf = ({ kind, windows }: RecordedState): string =>
+  windows === undefined ? `of the kind "${kind}"` : `windows kept as ${windows}`

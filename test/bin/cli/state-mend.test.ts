@@ -1,0 +1,56 @@
+import { CreateTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb'
+import { runCommand } from '../../../bin/cli/commands.ts'
+import { DynamoDBStateStore } from '../../../lib/aws/dynamodb-state-store.ts'
+import { systemClock } from '../../../lib/aws/system-clock.ts'
+import { type DynamoService, startDynamoService } from '../../../lib/local/dynamodb-service.ts'
+import { localDynamoDBClient } from '../../../lib/local/local-tables.ts'
+import { tableDefinition } from '../../aws/state-table.ts'
+
+const { signal } = new AbortController()
+const said: string[] = []
+const say = (line: string): void => void said.push(line)
+let service: DynamoService
+let client: DynamoDBClient
+
+beforeAll(async () => {
+  service = await startDynamoService()
+  client = localDynamoDBClient(service.url)
+})
+
+afterAll(async () => {
+  client.destroy()
+  await service.close()
+})
+
+async function storeOn(tableName: string): Promise<DynamoDBStateStore> {
+  await client.send(new CreateTableCommand({ TableName: tableName, ...tableDefinition }))
+  return new DynamoDBStateStore({ client, tableName, stage: 'by-key', clock: systemClock })
+}
+
+test('a restored table gets the progress of the earlier one and an entry for each timer', async () => {
+  const later = await storeOn('later')
+  const earlier = await storeOn('earlier')
+  await later.writeManifest({ format: 1, topology: 'app', stage: 'by-key', slots: 1 }, signal)
+  const own = { timers: { 'event-time': { window: 7_000, other: 5_000 } } }
+  const item = { position: 9, states: {}, expiresAtSeconds: undefined, own }
+  await later.commit({ key: 'a', readPosition: undefined, item, entries: [] }, signal)
+  await later.putDue([{ slot: 0, domain: 'event-time', timeMs: 3_000, key: 'gone' }], signal)
+  await later.writeProgress('p', 0, 'too new', signal)
+  await earlier.writeProgress('p', 0, 'safely earlier', signal)
+  const code = await runCommand(['state', 'mend', 'later', '--earlier', 'earlier', '--endpoint', service.url], say)
+  expect(code).toBe(0)
+  expect(said).toEqual([
+    'later is whole: 1 key as they are, progress of 1 partition from earlier, 1 timer found again. Let the stage read its stream from its beginning.',
+  ])
+  expect((await later.readProgress('p', signal))?.value).toBe('safely earlier')
+  const { entries } = await later.readDue(0, 'event-time', 10_000, { limit: 10 }, signal)
+  expect(entries).toEqual([{ slot: 0, domain: 'event-time', timeMs: 5_000, key: 'a' }])
+  expect((await later.readKeys(['a'], signal)).get('a')).toMatchObject({ position: 9 })
+})
+
+test.each([
+  [['state', 'mend', 'later'], '`millrace state mend` needs --earlier'],
+  [['state', 'mend', 'later', '--earlier', 'later'], '--earlier is to be another table'],
+])('%j is refused', async (typed, message) => {
+  await expect(runCommand(typed, say)).rejects.toThrow(message)
+})

@@ -1,0 +1,164 @@
+/**
+ * Stands in for what the commands meet of a deployed application, behind one URL on 127.0.0.1: the resources of a CloudFormation stack,
+ * Lambda's configurations and event source mappings, and the embedded Kinesis and DynamoDB.
+ *
+ * What it does not model: mappings invoke nothing. A change of one shows its transition in the first look that follows, and its end in
+ * the next ones.
+ */
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type DynamoService, startDynamoService } from '../../lib/local/dynamodb-service.ts'
+import { type KinesisService, startKinesisService } from '../../lib/local/kinesis-service.ts'
+import { type AnnouncerBindings, bindingsVariable, type StageBindings } from '../../lib/plan/stage-bindings.ts'
+
+interface StandInMapping {
+  readonly UUID: string
+  readonly FunctionArn: string
+  readonly EventSourceArn: string
+  State: string
+  /** What it comes to after the next look. */
+  next: string | undefined
+}
+
+interface StandInFunction {
+  readonly bindings: StageBindings | AnnouncerBindings | undefined
+  readonly timeoutSeconds: number
+}
+
+interface Answer {
+  readonly status?: number
+  readonly type?: string
+  readonly body: string
+}
+
+const json = (value: unknown): Answer => ({ body: JSON.stringify(value) })
+const missing: Answer = { status: 404, body: JSON.stringify({ __type: 'ResourceNotFoundException', message: 'None.' }) }
+
+export class StackStandIn {
+  readonly #server: Server
+  readonly kinesis: KinesisService
+  readonly dynamodb: DynamoService
+  readonly functions = new Map<string, StandInFunction>()
+  readonly mappings = new Map<string, StandInMapping>()
+
+  private constructor(server: Server, kinesis: KinesisService, dynamodb: DynamoService) {
+    this.#server = server
+    this.kinesis = kinesis
+    this.dynamodb = dynamodb
+  }
+
+  static async start(): Promise<StackStandIn> {
+    const stack: StackStandIn = new StackStandIn(
+      createServer((request, response) => {
+        stack.#answer(request).then(
+          ({ status = 200, type = 'application/json', body }) =>
+            response
+              .writeHead(status, {
+                'content-type': type,
+                ...(status === 404 && { 'x-amzn-errortype': 'ResourceNotFoundException' }),
+              })
+              .end(body),
+          (error) => response.writeHead(500).end(String(error)),
+        )
+      }),
+      await startKinesisService(),
+      await startDynamoService(),
+    )
+    await new Promise<void>((resolve) => stack.#server.listen(0, '127.0.0.1', resolve))
+    return stack
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  deploy(name: string, bindings: StageBindings | AnnouncerBindings | undefined, eventSourceArn?: string): void {
+    this.functions.set(name, { bindings, timeoutSeconds: 1 })
+    if (eventSourceArn === undefined) return
+    const UUID = randomUUID()
+    const FunctionArn = `arn:aws:lambda:us-east-1:000000000000:function:${name}`
+    this.mappings.set(UUID, { UUID, FunctionArn, EventSourceArn: eventSourceArn, State: 'Enabled', next: undefined })
+  }
+
+  async close(): Promise<void> {
+    await new Promise((resolve) => {
+      this.#server.close(resolve)
+      this.#server.closeAllConnections()
+    })
+    await this.kinesis.close()
+    await this.dynamodb.close()
+  }
+
+  async #answer(request: IncomingMessage): Promise<Answer> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+    const body = Buffer.concat(chunks)
+    const target = String(request.headers['x-amz-target'] ?? '')
+    if (target.startsWith('Kinesis_')) return forward(this.kinesis.url, request, body)
+    if (target.startsWith('DynamoDB_')) return forward(this.dynamodb.url, request, body)
+    const { pathname, searchParams } = new URL(request.url ?? '', this.url)
+    const functionName = /^\/2015-03-31\/functions\/([^/]+)\/configuration$/.exec(pathname)?.[1]
+    if (functionName !== undefined) return this.#configuration(functionName)
+    const [, uuid] = /^\/2015-03-31\/event-source-mappings\/?([\w-]*)$/.exec(pathname) ?? []
+    if (uuid === '') return this.#mappingsOf(searchParams.get('FunctionName') ?? '')
+    if (uuid !== undefined) return this.#mapping(request.method ?? '', uuid, body)
+    const stackName = new URLSearchParams(`${body}`).get('StackName')
+    return stackName === 'Visits' ? this.#resources() : noStack(stackName)
+  }
+
+  #resources(): Answer {
+    const members = [...this.functions.keys()].map(
+      (name) =>
+        `<member><ResourceType>AWS::Lambda::Function</ResourceType><PhysicalResourceId>${name}</PhysicalResourceId></member>`,
+    )
+    const list = `<StackResourceSummaries>${members.join('')}</StackResourceSummaries>`
+    return {
+      type: 'text/xml',
+      body: `<ListStackResourcesResponse><ListStackResourcesResult>${list}</ListStackResourcesResult></ListStackResourcesResponse>`,
+    }
+  }
+
+  #configuration(name: string): Answer {
+    const found = this.functions.get(name)
+    if (found === undefined) return missing
+    const Variables = found.bindings === undefined ? {} : { [bindingsVariable]: JSON.stringify(found.bindings) }
+    return json({ FunctionName: name, Timeout: found.timeoutSeconds, Environment: { Variables } })
+  }
+
+  #mappingsOf(functionName: string): Answer {
+    const found = [...this.mappings.values()].filter(({ FunctionArn }) => FunctionArn.endsWith(`:${functionName}`))
+    return json({ EventSourceMappings: found.map(({ next: _, ...shown }) => shown) })
+  }
+
+  #mapping(method: string, uuid: string, body: Buffer): Answer {
+    const found = this.mappings.get(uuid)
+    if (found === undefined) return missing
+    if (method === 'DELETE') this.mappings.delete(uuid)
+    if (method === 'PUT') {
+      const { Enabled } = JSON.parse(`${body}`) as { readonly Enabled: boolean }
+      found.State = Enabled ? 'Enabling' : 'Disabling'
+      found.next = Enabled ? 'Enabled' : 'Disabled'
+    }
+    const { next, ...shown } = found
+    if (method === 'GET' && next !== undefined) {
+      found.State = next
+      found.next = undefined
+    }
+    return json(shown)
+  }
+}
+
+function noStack(name: string | null): Answer {
+  const error = `<Error><Type>Sender</Type><Code>ValidationError</Code><Message>Stack with id ${name} does not exist</Message></Error>`
+  return { status: 400, type: 'text/xml', body: `<ErrorResponse>${error}</ErrorResponse>` }
+}
+
+async function forward(url: string, request: IncomingMessage, body: Buffer): Promise<Answer> {
+  const headers = {
+    'x-amz-target': `${request.headers['x-amz-target']}`,
+    'content-type': `${request.headers['content-type']}`,
+  }
+  const answer = await fetch(url, { method: 'POST', headers, body: new Uint8Array(body) })
+  return { status: answer.status, type: answer.headers.get('content-type') ?? '', body: await answer.text() }
+}

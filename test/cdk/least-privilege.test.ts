@@ -1,0 +1,158 @@
+/**
+ * What functions are granted, compared with what the adapters in their bundles call: the commands of the AWS SDK that the files of
+ * `lib/aws` make. A call that is added there and not granted shows here, and so does a grant that nothing uses.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { AttributeType, TableV2 } from 'aws-cdk-lib/aws-dynamodb'
+import { EventBus } from 'aws-cdk-lib/aws-events'
+import { DeliveryStream } from 'aws-cdk-lib/aws-kinesisfirehose'
+import type { IFunction } from 'aws-cdk-lib/aws-lambda'
+import { Bucket } from 'aws-cdk-lib/aws-s3'
+import { Queue } from 'aws-cdk-lib/aws-sqs'
+import {
+  bind,
+  DeadLetters,
+  DynamoDbTableSink,
+  EventBridgeSink,
+  FirehoseSink,
+  KinesisSink,
+  KinesisSource,
+  SqsSink,
+  StreamApplication,
+} from '../../lib/cdk/index.ts'
+import { Topology, text } from '../../lib/index.ts'
+import { type Adapter, adapters, adaptersOf } from '../../lib/plan/stage-bindings.ts'
+import { bindingsOfFunction, entry, grantsOfRole, newStack, newStream } from './world.ts'
+
+/** Where each adapter begins. */
+const files: Readonly<Record<Adapter, string>> = {
+  'kinesis-sink': 'kinesis-sink',
+  'dynamodb-sink': 'dynamodb-table-sink',
+  'sqs-sink': 'sqs-sink',
+  'eventbridge-sink': 'eventbridge-sink',
+  'firehose-sink': 'firehose-sink',
+  'dead-letters-kinesis': 'dead-letter-kinesis',
+  'dead-letters-sqs': 'dead-letter-sqs',
+  'dead-letters-s3': 'dead-letter-s3',
+  'state-dynamodb': 'dynamodb-state-store',
+  'frames-kinesis': 'frame-publisher-kinesis',
+  'lineage-kinesis': 'kinesis-lineage',
+  'announcer-kinesis': 'announcer-function',
+}
+
+/** What IAM asks for a call, where it is not an action of the call's own name. */
+const actionsOfCall: Readonly<Record<string, readonly string[]>> = {
+  'dynamodb:TransactWriteItems': ['dynamodb:PutItem'],
+  'dynamodb:BatchWriteItem': ['dynamodb:BatchWriteItem', 'dynamodb:DeleteItem', 'dynamodb:PutItem'],
+  'sqs:SendMessageBatch': ['sqs:SendMessage'],
+  'eventbridge:PutEvents': ['events:PutEvents'],
+}
+
+/** The actions of the calls that a file and what it imports of `lib/aws` make. Dynamic imports are adapters of their own. */
+function actionsOf(file: string, seen = new Set<string>()): string[] {
+  if (seen.has(file) || !existsSync(file)) return []
+  seen.add(file)
+  const code = readFileSync(file, 'utf8')
+  const services = new Map<string, string>()
+  for (const [, names = '', service = ''] of code.matchAll(/import \{([^}]*)\} from '@aws-sdk\/client-([a-z0-9]+)'/g))
+    for (const name of names.split(',')) services.set(name.trim(), service)
+  const calls = [...code.matchAll(/\bnew (\w+)Command\(/g)].map(
+    ([, call]) => `${services.get(`${call}Command`)}:${call}`,
+  )
+  const imported = [...code.matchAll(/from '(\.\/[^']+)'/g)].map(([, path = '']) => join(dirname(file), path))
+  return [
+    ...calls.flatMap((call) => actionsOfCall[call] ?? [call]),
+    ...imported.flatMap((path) => actionsOf(path, seen)),
+  ]
+}
+
+const calledBy = (adapter: Adapter) => actionsOf(join(__dirname, '../../lib/aws', `${files[adapter]}.ts`))
+
+const sorted = (actions: Iterable<string>) => [...new Set(actions)].sort()
+
+/** What Lambda itself does in the function's name: it polls the stream, and writes the logs. */
+const lambdaDoes = ['DescribeStream', 'DescribeStreamSummary', 'GetRecords', 'GetShardIterator', 'ListShards']
+  .map((action) => `kinesis:${action}`)
+  .concat('logs:CreateLogStream', 'logs:PutLogEvents')
+
+/** A source feeds a keyed stage that writes to every kind of sink; another only passes on. */
+function everythingIn(deadLetters: 'queue' | 'stream' | 'bucket') {
+  const stack = newStack()
+  const app = new Topology('everything')
+  const lines = app.source('lines', text())
+  const others = app.source('others', text())
+  const sinks = {
+    stream: app.sink<string>('stream'),
+    table: app.sink<{ id: string }>('table'),
+    queue: app.sink<string>('queue'),
+    bus: app.sink<{ id: string }>('bus'),
+    lake: app.sink<string>('lake'),
+  }
+  const last = lines.keyBy('by-line', (line) => line).reduce('last', (_, line) => line, { emit: 'on-update' })
+  for (const sink of [sinks.stream, sinks.queue, sinks.lake]) last.to(sink)
+  for (const sink of [sinks.table, sinks.bus]) last.map((id) => ({ id })).to(sink)
+  others.to(sinks.stream)
+  const table = new TableV2(stack, 'Rows', { partitionKey: { name: 'id', type: AttributeType.STRING } })
+  const delivery = 'arn:aws:firehose:eu-west-1:111122223333:deliverystream/lake'
+  const application = new StreamApplication(stack, 'Everything', {
+    topology: app,
+    entry,
+    bind: [
+      bind(lines, new KinesisSource(newStream(stack, 'Lines'))),
+      bind(others, new KinesisSource(newStream(stack, 'Others'))),
+      bind(sinks.stream, new KinesisSink(newStream(stack, 'Out'))),
+      bind(sinks.table, new DynamoDbTableSink(table)),
+      bind(sinks.queue, new SqsSink(new Queue(stack, 'Queue'))),
+      bind(sinks.bus, new EventBridgeSink(new EventBus(stack, 'Bus'), { source: 'everything' })),
+      bind(sinks.lake, new FirehoseSink(DeliveryStream.fromDeliveryStreamArn(stack, 'Lake', delivery))),
+    ],
+    deadLetters: {
+      queue: () => DeadLetters.queue(),
+      stream: () => DeadLetters.stream(newStream(stack, 'Letters')),
+      bucket: () => DeadLetters.bucket(new Bucket(stack, 'Letters')),
+    }[deadLetters](),
+  })
+  const grants = (target: IFunction) => sorted(grantsOfRole(stack, target).map((grant) => grant.split(' ')[0] ?? ''))
+  return {
+    granted: (stage: string) => grants(application.stage(stage).function),
+    needed: (stage: string) => adaptersOf(bindingsOfFunction(stack, application.stage(stage).function)),
+    announcer: () => (application.announcer ? grants(application.announcer.function) : []),
+  }
+}
+
+it.each(adapters)('%s calls something', (adapter) => {
+  const calls = calledBy(adapter)
+  expect(calls.length).toBeGreaterThan(0)
+  expect(calls.join()).not.toContain('undefined')
+})
+
+// The CDK's own construct of an imported Firehose stream leaves a mapping that nothing uses, of which it warns.
+beforeAll(() => void jest.spyOn(console, 'error').mockImplementation())
+afterAll(() => jest.restoreAllMocks())
+
+const everything = (['queue', 'stream', 'bucket'] as const).map((kind) => ({ kind, ...everythingIn(kind) }))
+
+describe.each(everything)('with a $kind for dead letters', ({ granted, needed, announcer }) => {
+  it.each(['by-line', 'others'])('the actions of stage %s are those that its adapters call', (stage) => {
+    const called = [...needed(stage)].flatMap(calledBy)
+    expect(granted(stage)).toEqual(sorted([...called, ...lambdaDoes]))
+  })
+
+  it('a stage that feeds keeps progress alone, so that of the calls of the state store it may get and put', () => {
+    const called = [...needed('lines')].filter((adapter) => adapter !== 'state-dynamodb').flatMap(calledBy)
+    expect(granted('lines')).toEqual(sorted([...called, ...lambdaDoes, 'dynamodb:GetItem', 'dynamodb:PutItem']))
+  })
+
+  it('the announcer reads progress, so that of those it may get', () => {
+    const called = calledBy('announcer-kinesis').filter((action) => !action.startsWith('dynamodb:'))
+    expect(announcer()).toEqual(sorted([...called, 'dynamodb:GetItem', 'logs:CreateLogStream', 'logs:PutLogEvents']))
+  })
+})
+
+it('every adapter is bound in these tests', () => {
+  const bound = everything.flatMap(({ needed }) =>
+    ['by-line', 'lines', 'others'].flatMap((stage) => [...needed(stage)]),
+  )
+  expect(sorted([...bound, 'announcer-kinesis'])).toEqual(sorted(adapters))
+})

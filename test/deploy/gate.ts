@@ -1,0 +1,7 @@
+/** Deployments take a minute and a service of their own, so plain `npm test` leaves them out, and says so. */
+const isAsked = process.env.MILLRACE_TEST_DEPLOY !== undefined
+
+if (!isAsked) console.warn('SKIPPED: the deployment test. Run it with: npm run test:deploy')
+
+/** As `describe`, where the deployment test was asked for. */
+export const describeDeployed = isAsked ? describe : describe.skip
