@@ -9,7 +9,7 @@ import type { Release } from '../../lib/testing/simulator/release.ts'
 export const formerReleasePath = 'test/testing/simulator/former-release.cjs.gz'
 
 /** What the simulated applications are made of: the same in both releases. */
-const workload = ['release.ts', 'workload.ts', 'briefs.ts', 'timed-workload.ts', 'random.ts']
+const workload = ['release.ts', 'workload.ts', 'lines.ts', 'variant.ts', 'briefs.ts', 'timed-workload.ts', 'random.ts']
 
 /** Tells whether the applications have changed since the file was made. */
 export function workloadHash(): string {

@@ -1,12 +1,9 @@
 /** An application whose stages are looked at and acted upon: that of a CloudFormation stack, or of a local run. */
-
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { ConfigurationError } from '../../../lib/core/errors.ts'
-import type { Closing } from '../../../lib/local/closing.ts'
 import type { StageBindings } from '../../../lib/plan/stage-bindings.ts'
 import type { PartitionLineage } from '../../../lib/runtime/progress/lineage.ts'
 import type { StateStore } from '../../../lib/state/state-store.ts'
-import { type Arguments, type Flag, usage } from '../arguments.ts'
 
 export type StageKind = 'stateless' | 'feeding' | 'keyed'
 
@@ -58,28 +55,6 @@ export interface Operated {
    * where it goes on by itself once it is enabled.
    */
   rewind(stage: string, fromMs: number): Promise<readonly string[]>
-}
-
-export const placeFlags: Readonly<Record<string, Flag>> = {
-  app: { value: 'NAME', help: 'the local run of that topology (default: the only one in .millrace)' },
-  stack: { value: 'NAME', help: 'the application of that CloudFormation stack, instead of a local run' },
-  application: { value: 'NAME', help: 'with --stack: the topology, where the stack holds several' },
-  endpoint: { value: 'URL', help: 'with --stack: where it is (default: AWS, as the environment says)' },
-}
-
-/** Opens what the flags name, until the closing. */
-export async function openOperated(args: Arguments, closing: Closing): Promise<Operated> {
-  if (!args.has('stack')) {
-    if (args.has('endpoint') || args.has('application')) throw usage('--endpoint and --application go with --stack.')
-    const { openLocal } = await import('./operated-local.ts')
-    return openLocal(args.text('app'), closing)
-  }
-  if (args.has('app')) throw usage('--app and --stack name different places: give one.')
-  const { openStack } = await import('./operated-stack.ts')
-  return openStack(
-    { stack: args.text('stack') ?? '', application: args.text('application'), endpoint: args.text('endpoint') },
-    closing,
-  )
 }
 
 /** The bindings of stages in the order in which records pass them, with what follows from all of them together. */

@@ -1,15 +1,8 @@
 /** What a run runs: one of two applications, with what is sent to it, and how its runs are judged. */
 import type { ExpiredItem } from '../../state/memory-store.ts'
-import type { PlanChanges } from './faults.ts'
 import type { Finding } from './findings.ts'
 import type { Built } from './release.ts'
-
-/** What one record of the source is. */
-export interface SourceItem {
-  /** The partition key: records of one account keep their order. */
-  readonly account: string
-  readonly bytes: Uint8Array
-}
+import type { SourceItem } from './variant.ts'
 
 /** The keys and entries that the records of a frame read and write. */
 export interface Touched {
@@ -18,16 +11,6 @@ export interface Touched {
   readonly audits: number
   /** When the oldest of the records came to the source; infinity where there is none. */
   readonly oldestMs: number
-}
-
-/** What is drawn of an application, beside its source. */
-export interface Variant {
-  readonly hasThirdStage: boolean
-  /** Whether states with a TTL of every kind are kept beside the others. */
-  readonly hasBriefs: boolean
-  readonly changes: PlanChanges
-  /** Ends the process that runs the step at hand. */
-  readonly kill: () => void
 }
 
 /** What the referees say of a run, and what else they counted in it. */

@@ -6,7 +6,7 @@ import { milliseconds } from '../../core/duration.ts'
 import { listState, mapState, reducingState } from '../../state/states.ts'
 import type { KeyedStream } from '../../topology/stream.ts'
 import type { Topology } from '../../topology/topology.ts'
-import type { Line } from './workload.ts'
+import type { Line } from './lines.ts'
 
 const briefMs = 20_000
 const after = milliseconds(briefMs)

@@ -1,6 +1,6 @@
 /** What a finished run has left, in the form in which the referees compare it. */
 import type { DeadLetter } from '../../runtime/dead-letter.ts'
-import type { Variant } from './application.ts'
+import type { Line } from './lines.ts'
 import {
   type BySource,
   bySource,
@@ -12,7 +12,8 @@ import {
 } from './oracle.ts'
 import type { Simulation } from './simulation.ts'
 import type { Delivery } from './sinks.ts'
-import { type Line, names, type SourceEntry } from './workload.ts'
+import type { Variant } from './variant.ts'
+import { names, type SourceEntry } from './workload.ts'
 
 /** One dead letter, as often as it was delivered. */
 export interface DeadLettered {

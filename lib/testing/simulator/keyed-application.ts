@@ -1,15 +1,17 @@
 /** The application without time as a run takes it: every kind of state, no windows and no timers. */
 import { decodeFrame } from '../../runtime/frames/frame-format.ts'
-import type { Application, Touched, Variant } from './application.ts'
+import type { Application, Touched } from './application.ts'
 import { briefNames } from './briefs.ts'
 import { evidenceOf } from './evidence.ts'
 import { findingsOf } from './findings.ts'
+import type { Line } from './lines.ts'
 import { poisonMet } from './poison-met.ts'
 import { Random } from './random.ts'
 import { redeployMet } from './redeploy-met.ts'
 import { referees } from './referees.ts'
 import type { Simulation } from './simulation.ts'
-import { added, isRejected, itemSlots, type Line, names, sourceRecords, userSlots } from './workload.ts'
+import type { Variant } from './variant.ts'
+import { added, isRejected, itemSlots, names, sourceRecords, userSlots } from './workload.ts'
 
 /** Runs of one source number have the same source. */
 export function keyedApplication(source: number, startMs: number, variant: Variant): Application<Simulation> {

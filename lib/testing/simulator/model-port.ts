@@ -10,7 +10,9 @@
 import type { Faults } from './faults.ts'
 import type { Random } from './random.ts'
 import type { Owner, Scheduler } from './scheduler.ts'
-import type { ModelSend } from './stages.ts'
+
+/** Sends an operation to the model. What is sent may be less than what was asked for. */
+export type ModelSend = (operation: string, input: object, effect: (input: object) => object) => Promise<object>
 
 export interface ModelPortOptions {
   readonly owner: Owner

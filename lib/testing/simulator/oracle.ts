@@ -7,9 +7,10 @@
  */
 import { decodeFrame } from '../../runtime/frames/frame-format.ts'
 import { BriefOracle, briefNames } from './briefs.ts'
+import type { Line } from './lines.ts'
 import { contentOf } from './sinks.ts'
 import type { StreamState } from './streams.ts'
-import { type Entry, isRejected, type Line, names, type SourceEntry, type Tally } from './workload.ts'
+import { type Entry, isRejected, names, type SourceEntry, type Tally } from './workload.ts'
 
 /** A record in the log of a keyed stage's stream: the first of all that carry its position. */
 export interface LoggedRecord<T> {

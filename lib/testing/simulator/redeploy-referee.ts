@@ -4,10 +4,11 @@
  */
 import type { StateValue } from '../../state/state-store.ts'
 import type { Evidence } from './evidence.ts'
+import type { Line } from './lines.ts'
 import { identityOf, type LoggedRecord } from './oracle.ts'
 import { contentOf } from './sinks.ts'
 import type { CommitNote } from './stages.ts'
-import { added, type Line, names, type Tally } from './workload.ts'
+import { added, names, type Tally } from './workload.ts'
 
 const never = new AbortController().signal
 

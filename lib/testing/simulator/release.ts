@@ -7,8 +7,8 @@ import { plan, stageNamed } from '../../plan/plan.ts'
 import { type Announced, type AnnouncerOptions, announce } from '../../runtime/announcer/announcer.ts'
 import type { Ports } from '../../runtime/ports.ts'
 import { createRunner, type Runner, type RunnerOptions } from '../../runtime/runner.ts'
-import type { Variant } from './application.ts'
 import { timedNames, timedTopology, type WindowSpec } from './timed-workload.ts'
+import type { Variant } from './variant.ts'
 import { names, simulatedTopology } from './workload.ts'
 
 /** An application, from which every release builds its topology. */

@@ -16,7 +16,7 @@ import { describeError, isRetryable } from '../../core/errors.ts'
 import { type Checkpoint, EventSourceMapping } from '../../emulator/event-source-mapping/index.ts'
 import type { ExpiredItem } from '../../state/memory-store.ts'
 import { Announcers } from './announcers.ts'
-import type { Application, SourceItem, Variant } from './application.ts'
+import type { Application } from './application.ts'
 import type { Canary } from './canary.ts'
 import { Disturbances } from './disturbances.ts'
 import { type BatchEvent, type Environment, Environments } from './environments.ts'
@@ -30,6 +30,7 @@ import { Stages, type StoreFactory, ttlAfterMs } from './stages.ts'
 import { type LogRecord, Streams } from './streams.ts'
 import { TimeFaults } from './time-faults.ts'
 import { Trace } from './trace.ts'
+import type { SourceItem, Variant } from './variant.ts'
 
 /** Makes the application of a run; runs of one source number have the same source. */
 type MakeApplication = (source: number, startMs: number, variant: Variant) => Application<Simulation>

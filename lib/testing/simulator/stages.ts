@@ -21,7 +21,7 @@ import { CacheWatch } from './cache-watch.ts'
 import { type Canary, storeWith } from './canary.ts'
 import { DueWatch } from './due-watch.ts'
 import type { Faults } from './faults.ts'
-import { modelSend } from './model-port.ts'
+import { type ModelSend, modelSend } from './model-port.ts'
 import type { Random } from './random.ts'
 import { type Opened, open, type Release } from './release.ts'
 import type { Owner, Scheduler } from './scheduler.ts'
@@ -40,9 +40,6 @@ export interface DynamoParts {
   /** Every call of the client goes through here: it waits for its turn, and may fail before or after its effect. */
   readonly send: ModelSend
 }
-
-/** Sends an operation to the model. What is sent may be less than what was asked for. */
-export type ModelSend = (operation: string, input: object, effect: (input: object) => object) => Promise<object>
 
 export type StoreFactory = (parts: DynamoParts) => StateStore
 

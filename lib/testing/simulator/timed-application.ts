@@ -1,6 +1,6 @@
 /** The application with time as a run takes it. */
 import { decodeFrame } from '../../runtime/frames/frame-format.ts'
-import type { Application, Touched, Variant } from './application.ts'
+import type { Application, Touched } from './application.ts'
 import { waitsFor } from './due-watch.ts'
 import { findingsOf } from './findings.ts'
 import { poisonMet } from './poison-met.ts'
@@ -22,6 +22,7 @@ import {
   timedRecords,
   visitorSlots,
 } from './timed-workload.ts'
+import type { Variant } from './variant.ts'
 
 const never = new AbortController().signal
 

@@ -22,8 +22,8 @@ import { hopping, tumbling } from '../../time/windows/hopping.ts'
 import { session } from '../../time/windows/session.ts'
 import type { KeyedStream, Stream } from '../../topology/stream.ts'
 import { Topology } from '../../topology/topology.ts'
-import type { SourceItem, Variant } from './application.ts'
 import type { Random } from './random.ts'
+import type { SourceItem, Variant } from './variant.ts'
 
 export interface Hit {
   readonly hit: string

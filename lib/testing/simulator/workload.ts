@@ -17,20 +17,10 @@ import { aggregatingState, listState, mapState, operatorState, reducingState, va
 import { epochMs } from '../../time/event-time.ts'
 import type { KeyedStream, Stream } from '../../topology/stream.ts'
 import { Topology } from '../../topology/topology.ts'
-import type { Variant } from './application.ts'
 import { addBriefs } from './briefs.ts'
+import type { Line } from './lines.ts'
 import type { Random } from './random.ts'
-
-export interface Line {
-  readonly line: string
-  readonly user: string
-  readonly item: string
-  readonly cents: number
-  /** What the line does to the user's map of items. */
-  readonly does: 'add' | 'remove' | 'audit'
-  /** What the step does that meets it. */
-  readonly fails: 'never' | 'always' | 'for good' | 'behind the key' | 'kills'
-}
+import type { Variant } from './variant.ts'
 
 export interface Order {
   readonly order: string
