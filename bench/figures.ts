@@ -64,7 +64,7 @@ export function figuresFile(command: string, figures: readonly Figure[]): Figure
   return { command, ok: missed.length === 0, figures: plain, missed }
 }
 
-/** Writes the figures where asked, names those that missed their goal, and sets the exit code. */
+/** Writes the figures where asked, names those that missed their goal or says that none did, and sets the exit code. */
 export function finish(command: string, figures: readonly Figure[], file: string | undefined): void {
   if (file !== undefined) writeFileSync(file, `${JSON.stringify(figuresFile(command, figures), null, 2)}\n`)
   const missed = figures.filter((figure) => !meets(figure))
@@ -73,5 +73,7 @@ export function finish(command: string, figures: readonly Figure[], file: string
     const what = Number.isFinite(value) ? `is ${value} ${unit}` : 'never came'
     console.error(`missed: ${name} ${what}, the goal is ${demandOf(figure)} ${goal}`)
   }
+  const goals = figures.filter(({ goal }) => goal !== undefined).length
   if (missed.length > 0) process.exitCode = 1
+  else if (goals > 0) console.log(goals === 1 ? '\nThe goal is met.' : `\nAll ${goals} goals are met.`)
 }

@@ -2,13 +2,12 @@
 /** `npm run sim`: plays seeds of the simulator, one after the other or many at once, and canaries. docs/simulation.md. */
 import { parseArgs } from 'node:util'
 import { describeError } from '../lib/core/errors.ts'
-import { breakPart, listCanaries } from './sim/canary-command.ts'
-import { type Only, runMany } from './sim/many-seeds.ts'
-import { runOne } from './sim/one-seed.ts'
+import type { Only } from './sim/many-seeds.ts'
 
-const usage = `npm run sim -- --seed N [--trace]           plays one seed; with --trace prints all that happened
-npm run sim -- --runs N [--from SEED] [--only time|keyed] [--json FILE]
+const usage = `npm run sim -- --seed N [--trace] [--kafka]  plays one seed; with --trace prints all that happened
+npm run sim -- --runs N [--from SEED] [--only time|keyed] [--json FILE] [--kafka]
                                               plays N seeds, fresh ones unless told from where
+                                              with --kafka on Kafka's log, commits and rebalances instead of Kinesis
 npm run sim -- --break NAME                   breaks a part; exits non-zero when its referee notices
 npm run sim -- --break list                   names the parts and what is broken`
 
@@ -32,18 +31,27 @@ async function main(): Promise<number> {
       only: { type: 'string' },
       json: { type: 'string' },
       break: { type: 'string' },
+      kafka: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
-  if (values.break === 'list') return listCanaries()
-  if (values.break !== undefined) return breakPart(values.break)
-  if (values.seed !== undefined) return runOne(wholeNumber('seed', values.seed), values.trace)
+  const service = values.kafka ? 'kafka' : 'kinesis'
+  // Each command loads what it needs: of many seeds this process plays none, its workers do.
+  if (values.break !== undefined) {
+    const { breakPart, listCanaries } = await import('./sim/canary-command.ts')
+    return values.break === 'list' ? listCanaries() : breakPart(values.break)
+  }
+  if (values.seed !== undefined) {
+    const { runOne } = await import('./sim/one-seed.ts')
+    return runOne(wholeNumber('seed', values.seed), values.trace, service)
+  }
   if (values.runs !== undefined) {
     // Fresh seeds are printed first, so that a run that is broken off can be repeated.
     const from =
       values.from === undefined ? Math.floor(Date.now() / 1_000) % 1_000_000_000 : wholeNumber('from', values.from)
     const runs = wholeNumber('runs', values.runs)
-    return runMany({ runs, from, only: application(values.only), json: values.json })
+    const { runMany } = await import('./sim/many-seeds.ts')
+    return runMany({ runs, from, only: application(values.only), service, json: values.json })
   }
   console.log(usage)
   return values.help ? 0 : 2

@@ -2,6 +2,7 @@
 import { appendFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readDeadLetterObject } from '../../lib/aws/dead-letter-object.ts'
+import { createDynamoDBClient } from '../../lib/aws/dynamodb-client.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
 import type { Closing } from '../../lib/local/closing.ts'
@@ -11,12 +12,14 @@ import type { LoggedDeadLetter } from '../../lib/local/dead-letter-log.ts'
 import { type RedriveOptions, type RedriveOutcome, redrive } from '../../lib/local/dead-letter-redrive.ts'
 import { takeLock } from '../../lib/local/directory-lock.ts'
 import { lookUpRecord } from '../../lib/local/kinesis-record-lookup.ts'
+import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
 import { grouped } from '../../lib/local/run-display.ts'
 import { plan } from '../../lib/plan/plan.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { interruption } from '../flights/interruption.ts'
 import { type Arguments, usage } from './arguments.ts'
 import { kinesisClient, lambdaClient, s3Client } from './dead-letter-clients.ts'
+import { generationsOf } from './dead-letter-generations.ts'
 import {
   type LetterPlace,
   type LocalPlace,
@@ -33,7 +36,10 @@ import { counted } from './words.ts'
 type Say = (line: string) => void
 
 /** What differs by where the function is. */
-type Target = Pick<RedriveOptions, 'topology' | 'sources' | 'function' | 'streams' | 'readSource' | 'visibleAfterMs'>
+type Target = Pick<
+  RedriveOptions,
+  'topology' | 'sources' | 'generations' | 'function' | 'streams' | 'readSource' | 'visibleAfterMs'
+>
 
 /** Redrives what the flags choose, and resolves with the exit code. */
 export async function runRedrive(args: Arguments, say: Say, closing: Closing): Promise<number> {
@@ -79,7 +85,11 @@ async function localTarget(args: Arguments, place: LocalPlace, logFile: string, 
   closing.defer(() => own.stop())
   const sources = planned.graph.sources.map(({ name }) => name)
   const streams = own.keyedStreams()
-  return { topology: planned.topology, sources, function: own, streams, readSource: (entry) => own.readSource(entry) }
+  const dynamodb = localDynamoDBClient(endpoints.dynamodb)
+  closing.defer(() => dynamodb.destroy())
+  const generations = await generationsOf(own.stages(), dynamodb)
+  const readSource: Target['readSource'] = (entry) => own.readSource(entry)
+  return { topology: planned.topology, sources, generations, function: own, streams, readSource }
 }
 
 /** The application as its files are now: what was fixed is what runs. */
@@ -134,7 +144,10 @@ async function redriveDeployed(args: Arguments, say: Say, closing: Closing): Pro
     return source?.kind === 'kinesis' ? lookUpRecord(kinesis, { StreamARN: source.streamArn }, entry) : undefined
   }
   const streams = own.keyedStreams(kinesis)
-  const target = { topology, sources: names, function: own, streams, readSource, visibleAfterMs }
+  const dynamodb = endpoint === undefined ? createDynamoDBClient() : localDynamoDBClient(endpoint)
+  closing.defer(() => dynamodb.destroy())
+  const generations = await generationsOf([own.bindings], dynamodb)
+  const target = { topology, sources: names, generations, function: own, streams, readSource, visibleAfterMs }
   const code = await redriveTo(target, args, place, chosen, say, closing)
   const { undeleted = 0 } = log
   if (undeleted > 0)
@@ -153,6 +166,7 @@ function checkDeadLetters(args: Arguments, { deadLetters }: StageBindings): void
   const [stream, queue, name] = [args.text('stream'), args.text('queue'), args.text('function')]
   const wrong = (where: string) =>
     new ConfigurationError(`The function ${name} gives its dead letters to ${where}: name that place.`)
+  if (deadLetters.kind === 'kafka') throw wrong(`the topic ${deadLetters.topic}, from which redrive does not read them`)
   if (deadLetters.kind === 's3') throw wrong(`the bucket ${deadLetters.bucket}, from which redrive does not read them`)
   if (deadLetters.kind === 'sqs') {
     if (queue === undefined || queuePath(queue) !== queuePath(deadLetters.queueUrl))

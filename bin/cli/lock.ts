@@ -17,25 +17,38 @@ export const lockSyntax: CommandSyntax = {
   flags: {
     check: { help: 'writes nothing; fails where the file does not say what the topology keeps' },
     accept: { value: 'NAME', many: true, help: 'a stage, operator, state or sink that may be lost; repeatable' },
+    stack: { value: 'NAME', help: 'with --check: compares with what that CloudFormation stack runs and keeps, too' },
+    endpoint: { value: 'URL', help: 'with --stack: where it is (default: AWS, as the environment says)' },
     lock: { value: 'FILE', help: `the file (default: ${defaultLockFile})` },
   },
 }
 
 /** Throws a ConfigurationError that names all that would be lost or misread; the file is then as it was. */
 export async function runLock(args: Arguments, say: (line: string) => void): Promise<number> {
+  if (args.has('stack') && !args.has('check'))
+    throw usage('--stack goes with --check: it compares, and records nothing.')
+  if (args.has('endpoint') && !args.has('stack')) throw usage('--endpoint goes with --stack.')
   const path = args.text('lock') ?? defaultLockFile
   const lock = new Map(existsSync(path) ? parseLock(readFileSync(path, 'utf8'), path) : [])
   const before = lockText(lock)
   const accepted = new Set(args.texts('accept'))
   const lines: string[] = []
   for (const file of filesOf(args, lock, path)) lines.push(await record(file, path, lock, accepted))
+  for (const line of lines) say(line)
+  const isCurrent = existsSync(path) && before === lockText(lock)
+  if (args.has('check') && !isCurrent) {
+    throw new ConfigurationError(`${path} does not say what is kept now: run \`millrace lock\`, and commit it.`)
+  }
+  const stack = args.text('stack')
+  if (stack !== undefined) {
+    const { compareWithStack } = await import('./lock-stack.ts')
+    const needed = await compareWithStack({ stack, endpoint: args.text('endpoint') }, lock, accepted, say)
+    for (const name of needed) accepted.delete(name)
+  }
   const [unused] = accepted
   if (unused !== undefined) throw usage(`--accept ${unused} names nothing that would be lost or misread.`)
-  const isCurrent = existsSync(path) && before === lockText(lock)
-  if (!args.has('check') && !isCurrent) writeFileSync(path, lockText(lock))
-  for (const line of lines) say(line)
-  if (!args.has('check') || isCurrent) return 0
-  throw new ConfigurationError(`${path} does not say what is kept now: run \`millrace lock\`, and commit it.`)
+  if (!isCurrent) writeFileSync(path, lockText(lock))
+  return 0
 }
 
 /** The file that was named, or those of all topologies that are known. */

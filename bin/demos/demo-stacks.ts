@@ -31,7 +31,14 @@ import { mapStateApp, movements, stockLevels } from '../../functions/map-state/t
 import { measuredRides, partitionsApp, rides } from '../../functions/partitions/topology.ts'
 import { payments, paymentsApp, paymentsRejected, paymentsValidated } from '../../functions/payments/topology.ts'
 import { bookings, tableFirstApp } from '../../functions/table-first/topology.ts'
-import { type Bound, bind, KinesisSink, KinesisSource, StreamApplication } from '../../lib/cdk/index.ts'
+import {
+  type Bound,
+  bind,
+  KinesisSink,
+  KinesisSource,
+  type StageProps,
+  StreamApplication,
+} from '../../lib/cdk/index.ts'
 import type { Topology } from '../../lib/index.ts'
 
 const retention = { encryption: StreamEncryption.MANAGED, retentionPeriod: Duration.days(7) }
@@ -169,6 +176,8 @@ export class TableFirstStack extends Stack {
 export interface BookingsStackProps extends StackProps {
   /** The file with the handler. @default functions/bookings/handler.ts */
   readonly entry?: string
+  /** What to tune of its stages. @default nothing */
+  readonly stages?: Readonly<Record<string, StageProps>>
 }
 
 /** Windows: results, and what came too late for them. */
@@ -185,6 +194,7 @@ export class BookingsStack extends Stack {
         bind(hotelBookings, new KinesisSink(onDemand(this, 'PerHotel'))),
         bind(lateBookings, new KinesisSink(onDemand(this, 'Late'))),
       ],
+      stages: props?.stages ?? {},
     })
   }
 }

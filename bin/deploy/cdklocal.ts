@@ -23,7 +23,8 @@ export async function cdklocal(endpoint: string, args: readonly string[], folder
   throw new ConfigurationError(`cdklocal ${args[0]} ended with ${signal ?? code}: what it printed above says why.`)
 }
 
-function environmentFor(endpoint: string): NodeJS.ProcessEnv {
+/** The environment in which it runs: the endpoint, the identity, and nothing of a real account. */
+export function environmentFor(endpoint: string): NodeJS.ProcessEnv {
   const { PATH = '', ...inherited } = process.env
   // A profile or a session of a real account must not come before the identity below.
   const kept = Object.entries(inherited).filter(([name]) => !name.startsWith('AWS_'))

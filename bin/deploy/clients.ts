@@ -4,6 +4,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { EventBridgeClient } from '@aws-sdk/client-eventbridge'
 import { KinesisClient } from '@aws-sdk/client-kinesis'
 import { LambdaClient } from '@aws-sdk/client-lambda'
+import { SQSClient } from '@aws-sdk/client-sqs'
 import { NodeHttpHandler } from '@smithy/node-http-handler'
 
 /** What such a service takes: it has one account, and nothing here is a secret. MiniStack takes this key for the account's root. */
@@ -23,6 +24,7 @@ export function standInClients(endpoint: string) {
     eventBridge: new EventBridgeClient(settings),
     kinesis: new KinesisClient(settings),
     lambda: new LambdaClient(settings),
+    sqs: new SQSClient(settings),
   }
   const destroy = () => {
     for (const client of Object.values(clients)) client.destroy()

@@ -1,6 +1,7 @@
 /** `--break NAME`: breaks a part on purpose and looks for the first seed at which its referee notices. */
 import { canaries } from '../../lib/testing/simulator/canaries.ts'
 import type { Canary } from '../../lib/testing/simulator/canary.ts'
+import { kafkaCanaries } from '../../lib/testing/simulator/kafka-canaries.ts'
 import { protocolCanaries } from '../../lib/testing/simulator/protocol-canaries.ts'
 import { timedCanaries } from '../../lib/testing/simulator/timed-canaries.ts'
 import { printFindings, printLast } from './one-seed.ts'
@@ -9,7 +10,12 @@ import { play } from './play.ts'
 /** A referee that has noticed nothing after so many seeds does not notice. */
 const mostSeeds = 300
 
-const all: { readonly [name: string]: Canary } = { ...canaries, ...protocolCanaries, ...timedCanaries }
+const all: { readonly [name: string]: Canary } = {
+  ...canaries,
+  ...protocolCanaries,
+  ...timedCanaries,
+  ...kafkaCanaries,
+}
 
 export function listCanaries(): number {
   const widest = Math.max(...Object.keys(all).map((name) => name.length))

@@ -2,8 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import { faultKinds } from '../../lib/testing/simulator/fault-kinds.ts'
+import { faultKinds, kafkaFaultKinds } from '../../lib/testing/simulator/fault-kinds.ts'
 import type { Finding } from '../../lib/testing/simulator/findings.ts'
+import type { Service } from './play.ts'
 
 /** One of the two applications: odd seeds have time, even ones have not. */
 export type Only = 'time' | 'keyed'
@@ -14,6 +15,7 @@ export interface ManySeeds {
   readonly from: number
   /** @default both applications, in turn */
   readonly only: Only | undefined
+  readonly service: Service
   /** Where the result is written to as JSON. @default nowhere */
   readonly json: string | undefined
 }
@@ -32,9 +34,11 @@ const runsThatMeetAll = 1_000
 /** Failures that are printed one by one. */
 const mostShown = 20
 
-export async function runMany({ runs, from, only, json }: ManySeeds): Promise<number> {
+export async function runMany({ runs, from, only, service, json }: ManySeeds): Promise<number> {
   const seeds = seedsOf(runs, from, only)
-  console.log(`seeds ${seeds[0]} to ${seeds.at(-1)}${only ? `, ${only} only` : ''}`)
+  console.log(
+    `seeds ${seeds[0]} to ${seeds.at(-1)}${only ? `, ${only} only` : ''}${service === 'kafka' ? ', on Kafka' : ''}`,
+  )
   const startedMs = performance.now()
   const failed: SeedResult[] = []
   const met = new Map<string, number>()
@@ -55,14 +59,15 @@ export async function runMany({ runs, from, only, json }: ManySeeds): Promise<nu
   const nextSeed = () => seeds[next++]
   const workers = Math.min(runs, availableParallelism())
   try {
-    await Promise.all(Array.from({ length: workers }, () => runWorker(nextSeed, take)))
+    await Promise.all(Array.from({ length: workers }, () => runWorker(service, nextSeed, take)))
   } finally {
     clearInterval(progress)
   }
   console.log(`${done} runs, ${failed.length} failed, ${perMinute()} a minute on ${workers} processors`)
   const counts = [...met].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, count]) => `${name} ${count}`)
   console.log(`met: ${counts.join(', ')}`)
-  const notMet = faultKinds.filter((kind) => (met.get(kind) ?? 0) === 0)
+  const kinds = service === 'kafka' ? kafkaFaultKinds : faultKinds
+  const notMet = kinds.filter((kind) => (met.get(kind) ?? 0) === 0)
   if (notMet.length > 0) console.log(`not met: ${notMet.join(', ')}`)
   if (json !== undefined) {
     const result = { from, only, runs: done, perMinute: perMinute(), failed, met: Object.fromEntries(met) }
@@ -87,9 +92,13 @@ function printFailure({ seed, findings }: SeedResult): void {
 }
 
 /** A worker that is given one seed after the other. */
-function runWorker(nextSeed: () => number | undefined, take: (result: SeedResult) => void): Promise<void> {
+function runWorker(
+  service: Service,
+  nextSeed: () => number | undefined,
+  take: (result: SeedResult) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./seed-worker.ts', import.meta.url))
+    const worker = new Worker(new URL('./seed-worker.ts', import.meta.url), { workerData: service })
     const give = () => {
       const seed = nextSeed()
       if (seed === undefined) worker.postMessage('end')

@@ -2,19 +2,21 @@
 import type { Finding } from '../../lib/testing/simulator/findings.ts'
 import type { Report } from '../../lib/testing/simulator/simulate.ts'
 import { formatTrace, timeText } from '../../lib/testing/simulator/trace.ts'
-import { play } from './play.ts'
+import { play, type Service } from './play.ts'
 
 /** How much of the trace is shown of a run that failed. */
 const lastEvents = 40
 
-export async function runOne(seed: number, traces: boolean): Promise<number> {
+export async function runOne(seed: number, traces: boolean, service: Service): Promise<number> {
   console.log(`seed ${seed}`)
-  const report = await play(seed, { traces: true })
+  const report = await play(seed, { traces: true, service })
   if (traces) console.log(formatTrace(report.trace))
   else if (report.findings.length > 0) printLast(report)
   printSummary(report)
   printFindings(report.findings)
-  if (report.findings.length > 0 && !traces) console.log(`\nnpm run sim -- --seed ${seed} --trace shows all of it`)
+  if (report.findings.length === 0) console.log('every referee is content')
+  else if (!traces)
+    console.log(`\nnpm run sim -- --seed ${seed} --trace${service === 'kafka' ? ' --kafka' : ''} shows all of it`)
   return report.findings.length === 0 ? 0 : 1
 }
 

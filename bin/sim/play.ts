@@ -4,12 +4,15 @@ import { type Report, simulate } from '../../lib/testing/simulator/simulate.ts'
 import { dynamoStore } from './dynamo-store.ts'
 import { formerRelease } from './former-release.ts'
 
+/** What keeps the streams of a run. */
+export type Service = 'kinesis' | 'kafka'
+
 /** One turn of the event loop: everything that can go on has gone on by then. */
 export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 export function play(
   seed: number,
-  options: { readonly traces?: boolean; readonly canary?: Canary } = {},
+  options: { readonly traces?: boolean; readonly canary?: Canary; readonly service?: Service } = {},
 ): Promise<Report> {
   return simulate({ seed, settle, dynamoStore, formerRelease: formerRelease(), ...options })
 }

@@ -5,20 +5,24 @@ import type { AnnouncedStage, AnnouncerBindings } from '../plan/stage-bindings.t
 import { announce } from '../runtime/announcer/announcer.ts'
 import type { AnnouncerPorts } from '../runtime/announcer/knowledge.ts'
 import { withinDeadline } from '../runtime/invocation.ts'
+import type { Logger } from '../runtime/ports.ts'
 import { announcerPorts } from './announcer-ports.ts'
 import { createDynamoDBClient } from './dynamodb-client.ts'
 import { type Environment, endpointOf, parseBindings } from './function-environment.ts'
+import type { OpenKafka } from './kafka/open-kafka.ts'
 import { createKinesisClient } from './kinesis-client.ts'
 import { lambdaLogger } from './observability.ts'
+import { notBundled } from './open-sinks.ts'
+import { systemClock } from './system-clock.ts'
 
 /** What is left of an invocation when a round that is not done ends, in ms. */
 const marginMs = 1_000
 
 /**
- * Opens the ports of the announcer as its environment says. Throws a {@link ConfigurationError} where the function is bound for
+ * Opens the ports of the announcer as its environment says. Rejects with a {@link ConfigurationError} where the function is bound for
  * a stage, or leaves one out.
  */
-export function openAnnouncerPorts(planned: Plan, environment: Environment): AnnouncerPorts {
+export async function openAnnouncerPorts(planned: Plan, environment: Environment): Promise<AnnouncerPorts> {
   const bindings = parseBindings(planned, environment)
   if (!('announces' in bindings)) {
     throw new ConfigurationError(
@@ -30,11 +34,20 @@ export function openAnnouncerPorts(planned: Plan, environment: Environment): Ann
     kinesis: createKinesisClient(endpointOf('KINESIS', environment)),
     dynamodb: createDynamoDBClient(endpointOf('DYNAMODB', environment)),
     logger,
+    ...(bindings.announces.some((stage) => 'topic' in stage) && { kafka: await openKafka(environment, logger) }),
   }
   return announcerPorts(planned, clients, {
     streamOf: (stage) => announced(planned, bindings, stage),
     tableOf: (stage) => announced(planned, bindings, stage).state.tableName,
   })
+}
+
+async function openKafka(environment: Environment, logger: Logger): Promise<OpenKafka> {
+  if (process.env.MILLRACE_ADAPTER_ANNOUNCER_KAFKA === 'false') notBundled('announcing on Kafka')
+  else {
+    const { OpenKafka } = await import('./kafka/open-kafka.ts')
+    return new OpenKafka(environment, { clock: systemClock, logger })
+  }
 }
 
 function announced({ topology }: Plan, { announces }: AnnouncerBindings, name: string): AnnouncedStage {

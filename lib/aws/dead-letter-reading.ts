@@ -43,12 +43,15 @@ function isKeyed(value: unknown): boolean {
   )
 }
 
+const isGeneration = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) > 0
+
 /** What only stages with progress, or with state, say. */
-function isOfProgress({ keyed, ownMarkMs, applied }: Readonly<Record<string, unknown>>): boolean {
+function isOfProgress({ keyed, ownMarkMs, applied, generation = 1 }: Readonly<Record<string, unknown>>): boolean {
   return (
     (keyed === undefined || isKeyed(keyed)) &&
     (ownMarkMs === undefined || isTimeOrNull(ownMarkMs)) &&
-    (applied === undefined || applied === true)
+    (applied === undefined || applied === true) &&
+    isGeneration(generation)
   )
 }
 

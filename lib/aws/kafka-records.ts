@@ -22,7 +22,7 @@ export interface KafkaEventRecord {
   /** Base64; null or absent for a tombstone. */
   readonly value?: string | null
   /** Objects of one name each; the bytes may be signed, as Java's are. */
-  readonly headers?: readonly Readonly<Record<string, readonly number[]>>[] | null
+  readonly headers?: readonly Readonly<Record<string, readonly number[] | null>>[] | null
 }
 
 /** What Lambda invokes a function with for Kafka. Self-managed clusters have no ARN. */
@@ -57,7 +57,9 @@ function fromBase64(text: unknown, what: string): Buffer {
 
 const isByte = (byte: unknown): boolean => Number.isInteger(byte) && Number(byte) >= -128 && Number(byte) <= 255
 
+/** Kafka has headers without a value; they read as empty. */
 function headerValue(name: string, bytes: unknown): Uint8Array {
+  if (bytes === null) return new Uint8Array()
   if (Array.isArray(bytes) && bytes.every(isByte)) return Uint8Array.from(bytes)
   return unreadable(`has a header "${name}" that is not bytes`)
 }

@@ -10,10 +10,12 @@ import {
   type DeadLetterBinding,
   eventSourceArnOf,
   type FeedBinding,
+  type KafkaCluster,
   type SourceBinding,
   type StageBindings,
   type StateBinding,
   type StreamPlace,
+  type TopicPlace,
 } from '../plan/stage-bindings.ts'
 import type { DeadLetter } from '../runtime/dead-letter.ts'
 import type { EventSource, FramePublisher, HandlerPorts, Metrics } from '../runtime/ports.ts'
@@ -23,7 +25,7 @@ import type { StateStore } from '../state/state-store.ts'
 import type { DeadLetterOffload } from './dead-letter-offload.ts'
 import { type Environment, endpointOf, parseBindings } from './function-environment.ts'
 import { lambdaLogger, lambdaMetrics, meteredBy } from './observability.ts'
-import { notBundled, openSink, placeOf } from './open-sinks.ts'
+import { type KafkaOpener, kafkaOpener, notBundled, openSink, placeOf } from './open-sinks.ts'
 import type { DeliveryPorts } from './ordered-delivery.ts'
 import { systemClock } from './system-clock.ts'
 import { sampledTrace } from './trace.ts'
@@ -38,20 +40,23 @@ export async function openPorts(planned: Plan, environment: Environment): Promis
   const logger = lambdaLogger(speaker)
   const metrics = lambdaMetrics(speaker)
   const delivery: DeliveryPorts = { clock: systemClock, logger }
+  const kafka = kafkaOpener(environment, delivery)
   const sinks = new Map<string, Sink>()
   for (const binding of bindings.sinks) {
     if (binding.kind !== 'custom')
-      sinks.set(binding.name, await openSink(binding, { topology: planned.topology, delivery, environment }))
+      sinks.set(binding.name, await openSink(binding, { topology: planned.topology, delivery, environment, kafka }))
   }
   return {
-    ...(await openStagePorts(bindings, delivery, environment, metrics)),
+    ...(await openStagePorts(bindings, { delivery, environment, metrics, kafka })),
     clock: systemClock,
     logger,
     metrics,
     sink: (name) => sinks.get(name),
-    deadLetters: await openDeadLetters(bindings.deadLetters, delivery, environment),
+    deadLetters: await openDeadLetters(bindings.deadLetters, { delivery, environment, kafka }),
     retentionMs: () => bindings.retentionMs,
+    upstreamRetentionMs: () => bindings.upstreamRetentionMs,
     sourceOf: (eventSource) => sourceOf(bindings, eventSource),
+    readsAnswers: (stage) => !bindings.sources.some((source) => source.name === stage && isOnDemand(source)),
     flush: () => metrics.flush(),
   }
 }
@@ -64,6 +69,8 @@ function readBindings(planned: Plan, environment: Environment): StageBindings {
   )
 }
 
+const isOnDemand = (source: SourceBinding): boolean => source.kind === 'kafka' && source.mode === 'on-demand'
+
 function sourceOf(bindings: StageBindings, eventSource: EventSource): string | undefined {
   return bindings.sources.find(
     (source) =>
@@ -73,26 +80,37 @@ function sourceOf(bindings: StageBindings, eventSource: EventSource): string | u
   )?.name
 }
 
+/** What opening takes beside what is bound. */
+interface Opening {
+  readonly delivery: DeliveryPorts
+  readonly environment: Environment
+  readonly kafka: KafkaOpener
+}
+
 /** What a keyed or feeding stage needs beside its sinks. Ports that nothing is bound to are left out. */
 async function openStagePorts(
   bindings: StageBindings,
-  delivery: DeliveryPorts,
-  environment: Environment,
-  metrics: Metrics,
+  opening: Opening & { readonly metrics: Metrics },
 ): Promise<Pick<HandlerPorts, 'state' | 'frames' | 'lineage'>> {
   const { state, feeds = [], sources } = bindings
   const publishers = new Map<string, FramePublisher>()
-  for (const feed of feeds) publishers.set(feed.stage, await openFrames(feed, delivery, environment))
+  for (const feed of feeds) publishers.set(feed.stage, await openFrames(feed, opening))
   const frames = { frames: (stage: string) => publishers.get(stage) }
   if (state === undefined) return frames
   const stores = new Map<string, StateStore>()
   const lineages = new Map<string, PartitionLineage>()
   for (const source of sources) {
-    stores.set(source.name, await openState(source.name, state, environment, metrics))
-    lineages.set(source.name, await openLineage(source, environment))
+    stores.set(source.name, await openState(source.name, state, opening.environment, opening.metrics))
+    lineages.set(source.name, await openLineage(source, opening))
   }
-  // Marks are told to every open shard of the stages below.
-  for (const feed of feeds) lineages.set(feed.stage, await openShards(placeOf(feed), environment))
+  // Marks are told to every open partition of the stages below.
+  for (const feed of feeds) {
+    const isTopic = 'topic' in feed
+    lineages.set(
+      feed.stage,
+      await (isTopic ? openTopic(feed, opening) : openShards(placeOf(feed), opening.environment)),
+    )
+  }
   return { ...frames, state: (stage) => stores.get(stage), lineage: (stage) => lineages.get(stage) }
 }
 
@@ -113,11 +131,11 @@ async function openState(
   }
 }
 
-async function openFrames(
-  feed: FeedBinding,
-  delivery: DeliveryPorts,
-  environment: Environment,
-): Promise<FramePublisher> {
+async function openFrames(feed: FeedBinding, { delivery, environment, kafka }: Opening): Promise<FramePublisher> {
+  if ('topic' in feed) {
+    if (process.env.MILLRACE_ADAPTER_FRAMES_KAFKA === 'false') notBundled('topics of keyed stages')
+    else return (await kafka()).frames(feed)
+  }
   if (process.env.MILLRACE_ADAPTER_FRAMES_KINESIS === 'false') notBundled('streams of keyed stages on Kinesis')
   else {
     const [{ kinesisFramePublisher }, client] = await Promise.all([
@@ -134,8 +152,9 @@ async function openFrames(
   }
 }
 
-async function openLineage(source: SourceBinding, environment: Environment): Promise<PartitionLineage> {
-  if (source.kind === 'kafka') return kafkaLineage
+async function openLineage(source: SourceBinding, opening: Opening): Promise<PartitionLineage> {
+  const { environment } = opening
+  if (source.kind === 'kafka') return openTopic({ ...source, cluster: clusterOf(source) }, opening, source.startingAtMs)
   if (source.kind === 'kinesis') return openShards({ streamArn: source.streamArn }, environment, source.startingAtMs)
   throw new ConfigurationError(
     `source "${source.name}" feeds a keyed stage, and its events name no partitions: bind it to a Kinesis stream.`,
@@ -154,18 +173,17 @@ async function openShards(
   }
 }
 
-/** Partitions of a Kafka topic are never split, merged or closed. Which there are and how far they go cannot be said here. */
-const kafkaLineage: PartitionLineage = {
-  list: () => notListed(),
-  isCaughtUp: () => notListed(),
-  describe: async () => ({ parents: [], startHash: '0', endHash: '0' }),
-  isDrained: async () => false,
+async function openTopic(place: TopicPlace, { kafka }: Opening, startingAtMs?: number): Promise<PartitionLineage> {
+  if (process.env.MILLRACE_ADAPTER_LINEAGE_KAFKA === 'false') notBundled('the partitions of Kafka topics')
+  else return (await kafka()).lineage(place, startingAtMs)
 }
 
-const notListed = (): Promise<never> =>
-  Promise.reject(
-    new ConfigurationError('the partitions of a Kafka topic cannot be listed: event time needs a Kinesis stream.'),
+function clusterOf({ name, topic, cluster }: Extract<SourceBinding, { readonly kind: 'kafka' }>): KafkaCluster {
+  if (cluster !== undefined) return cluster
+  throw new ConfigurationError(
+    `source "${name}" feeds a keyed stage, and its binding does not say how topic "${topic}" is reached: deploy it again with this release.`,
   )
+}
 
 async function kinesisClient(environment: Environment) {
   const { createKinesisClient } = await import('./kinesis-client.ts')
@@ -174,12 +192,13 @@ async function kinesisClient(environment: Environment) {
 
 async function openDeadLetters(
   binding: DeadLetterBinding,
-  delivery: DeliveryPorts,
-  environment: Environment,
+  { delivery, environment, kafka }: Opening,
 ): Promise<Sink<DeadLetter>> {
-  const options = {
-    ...delivery,
-    ...(binding.offloadBucket === undefined ? {} : { offload: offloadTo(binding.offloadBucket, environment) }),
+  const offload = binding.offloadBucket === undefined ? undefined : offloadTo(binding.offloadBucket, environment)
+  const options = { ...delivery, ...(offload && { offload }) }
+  if (binding.kind === 'kafka') {
+    if (process.env.MILLRACE_ADAPTER_DEAD_LETTERS_KAFKA === 'false') notBundled('dead letters on Kafka')
+    else return (await kafka()).deadLetters(binding, offload)
   }
   if (binding.kind === 'kinesis') {
     if (process.env.MILLRACE_ADAPTER_DEAD_LETTERS_KINESIS === 'false') notBundled('dead letters on Kinesis')

@@ -3,6 +3,7 @@ import { ConfigurationError } from '../core/errors.ts'
 import type { SinkBinding, StreamPlace } from '../plan/stage-bindings.ts'
 import type { Sink } from '../runtime/sink.ts'
 import { type Environment, endpointOf } from './function-environment.ts'
+import type { OpenKafka } from './kafka/open-kafka.ts'
 import type { DeliveryPorts } from './ordered-delivery.ts'
 
 type Bound<K extends SinkBinding['kind']> = Extract<SinkBinding, { readonly kind: K }>
@@ -12,6 +13,29 @@ export interface SinkOpening {
   readonly topology: string
   readonly delivery: DeliveryPorts
   readonly environment: Environment
+  /** As {@link kafkaOpener} makes it. */
+  readonly kafka: KafkaOpener
+}
+
+/** Gives what opens adapters of Kafka, the same each time: those of one cluster share its clients. */
+export type KafkaOpener = () => Promise<OpenKafka>
+
+/** Kafka for one function. It is loaded with the first adapter that asks. */
+export function kafkaOpener(environment: Environment, delivery: DeliveryPorts): KafkaOpener {
+  let opened: Promise<OpenKafka> | undefined
+  return async () => {
+    if (
+      process.env.MILLRACE_ADAPTER_KAFKA_SINK === 'false' &&
+      process.env.MILLRACE_ADAPTER_DEAD_LETTERS_KAFKA === 'false' &&
+      process.env.MILLRACE_ADAPTER_FRAMES_KAFKA === 'false' &&
+      process.env.MILLRACE_ADAPTER_LINEAGE_KAFKA === 'false'
+    )
+      notBundled('Kafka')
+    else {
+      opened ??= import('./kafka/open-kafka.ts').then(({ OpenKafka }) => new OpenKafka(environment, delivery))
+      return opened
+    }
+  }
 }
 
 /** Says that an adapter was left out of the bundle. */
@@ -38,6 +62,8 @@ export async function openSink(binding: Exclude<SinkBinding, { kind: 'custom' }>
       return openEventBridge(binding, opening)
     case 'firehose':
       return openFirehose(binding, opening)
+    case 'kafka':
+      return openKafkaTopic(binding, opening)
   }
 }
 
@@ -99,4 +125,9 @@ async function openFirehose(binding: Bound<'firehose'>, { delivery, environment 
     const client = createFirehoseClient(endpointOf('FIREHOSE', environment))
     return firehoseSink({ ...binding, client, ...delivery }) as Sink
   }
+}
+
+async function openKafkaTopic(binding: Bound<'kafka'>, { topology, kafka }: SinkOpening): Promise<Sink> {
+  if (process.env.MILLRACE_ADAPTER_KAFKA_SINK === 'false') notBundled('Kafka sinks')
+  else return (await kafka()).sink(binding, `${topology}/${binding.name}`)
 }

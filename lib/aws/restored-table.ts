@@ -10,6 +10,8 @@
  *    earlier moment and a second before the later one. So all due entries are made anew, from the timers in the key items.
  * 4. Entries of map states are items of their own, which may be older or newer than their key. Only a key that was not written
  *    between the two moments is sure to be whole; a table with others that have entries is refused before anything is written.
+ * 5. There is no way back over a reset (lib/runtime/progress/generation.ts): what the log has of another generation is dropped, or waits for
+ *    ever. So both tables must be of one, and of that of now where it is known.
  *
  * @see https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html
  */
@@ -24,12 +26,19 @@ import {
 import type { Clock } from '../core/clock.ts'
 import { ConfigurationError } from '../core/errors.ts'
 import { slotOf } from '../core/slot.ts'
-import { dueKey, keyItemKey, manifestKey } from '../state/key-encoding.ts'
+import { firstGeneration, type Generation, generationIn, generationName } from '../runtime/progress/generation.ts'
+import { dueKey, keyItemKey, manifestKey, progressKey } from '../state/key-encoding.ts'
 import { readKeyOwn } from '../state/key-own.ts'
 import type { DueEntry, TimerDomain } from '../state/state-store.ts'
 import { inBatches } from './dynamodb-state-batches.ts'
 import { StateCalls } from './dynamodb-state-calls.ts'
-import { readKeyItem, readManifestItem, type TableItem, writeDueItem } from './dynamodb-state-items.ts'
+import {
+  readKeyItem,
+  readManifestItem,
+  readProgressItem,
+  type TableItem,
+  writeDueItem,
+} from './dynamodb-state-items.ts'
 
 /** What is needed of a `DynamoDBClient`. */
 export interface RestoredTablePort {
@@ -44,6 +53,8 @@ export interface RestoredTableOptions {
   readonly tableName: string
   /** The same table, restored to a moment that is earlier by more than the tear: a minute is plenty. It is only read. */
   readonly earlierTableName: string
+  /** The generation that the stage is of now. @default the tables are compared with each other alone */
+  readonly generation?: number
   /** Ends the work; what was written stays. Run again, it does the whole of it. @default never */
   readonly signal?: AbortSignal
 }
@@ -75,12 +86,14 @@ export async function mendRestoredTable(options: RestoredTableOptions): Promise<
   const earlier = new RestoredTable(options, earlierTableName)
   const found = await table.read()
   const before = await earlier.read()
-  const { slots } = found
-  if (slots === undefined) {
+  if (found.owner === undefined) {
     throw new ConfigurationError(
       `the table "${tableName}" has no manifest, so it is not that of a keyed stage: the table of a stage that only feeds others need not be restored.`,
     )
   }
+  const { slots } = found.owner
+  refuseAnother(options, found, before)
+  refuseReset(options, found, before)
   refuseTorn(tableName, found, before)
   const due = [...found.keys].flatMap(([key, { timers }]) =>
     timers.map(({ domain, timeMs }): DueEntry => ({ slot: slotOf(key, slots), domain, timeMs, key })),
@@ -92,7 +105,8 @@ export async function mendRestoredTable(options: RestoredTableOptions): Promise<
   // Last, so that a table without progress is one that is not done.
   const progress = before.passing.filter(({ pk }) => pk?.S?.startsWith('progress#'))
   await table.write(progress.map((item) => ({ PutRequest: { Item: item } })))
-  return { keys: found.keys.size, partitions: progress.length, dueEntries: due.length }
+  const partitions = progress.filter(({ pk }) => !pk?.S?.endsWith(generationName(''))).length
+  return { keys: found.keys.size, partitions, dueEntries: due.length }
 }
 
 interface FoundKey {
@@ -101,8 +115,16 @@ interface FoundKey {
   readonly timers: readonly { readonly domain: TimerDomain; readonly timeMs: number }[]
 }
 
+/** Whose table it is. */
+interface Owner {
+  readonly topology: string
+  readonly stage: string
+  readonly slots: number
+}
+
 interface FoundItems {
-  readonly slots: number | undefined
+  /** Undefined where there is no manifest. */
+  readonly owner: Owner | undefined
   readonly keys: ReadonlyMap<string, FoundKey>
   /** Of each key with entries of map states, the largest position of any. */
   readonly entries: ReadonlyMap<string, number>
@@ -127,10 +149,10 @@ class RestoredTable {
     const keys = new Map<string, FoundKey>()
     const entries = new Map<string, number>()
     const passing: TableItem[] = []
-    let slots: number | undefined
+    let owner: Owner | undefined
     for await (const item of this.#items()) {
       const pk = item.pkText?.S ?? item.pk?.S ?? ''
-      if (pk === manifestKey().pk) slots = slotsIn(item)
+      if (pk === manifestKey().pk) owner = readManifestItem(manifestKey(), item) as unknown as Owner
       else if (!pk.startsWith('key#')) passing.push(item)
       else {
         const key = pk.slice('key#'.length)
@@ -138,7 +160,7 @@ class RestoredTable {
         else entries.set(key, Math.max(entries.get(key) ?? 0, Number(item.position?.N)))
       }
     }
-    return { slots, keys, entries, passing }
+    return { owner, keys, entries, passing }
   }
 
   async *#items(): AsyncGenerator<TableItem> {
@@ -164,11 +186,6 @@ class RestoredTable {
   }
 }
 
-function slotsIn(item: TableItem): number {
-  const { slots } = readManifestItem(manifestKey(), item) as { readonly slots: number }
-  return slots
-}
-
 function foundKey(key: string, item: TableItem): FoundKey {
   const { position, own } = readKeyItem(keyItemKey(key), item)
   const timers = Object.entries(readKeyOwn(own).timers ?? {}).flatMap(([domain, byName]) => {
@@ -177,6 +194,50 @@ function foundKey(key: string, item: TableItem): FoundKey {
   })
   return { position, timers }
 }
+
+/** Progress of another stage, or of a later moment, would leave out records without a word. */
+function refuseAnother({ tableName, earlierTableName }: RestoredTableOptions, found: FoundItems, before: FoundItems) {
+  const [owner, other] = [found.owner, before.owner].map((one) => one && `stage "${one.stage}" of "${one.topology}"`)
+  // A table that was restored to a moment before its stage began has no manifest, and no progress.
+  if (other !== undefined && other !== owner) {
+    throw new ConfigurationError(
+      `the table "${earlierTableName}" holds the state of ${other}, and "${tableName}" that of ${owner}: give two restores of one table.`,
+    )
+  }
+  const writes = new Map(found.passing.map((item) => [item.pk?.S, writesOf(item)]))
+  const isLater = before.passing.some((item) => writesOf(item) > (writes.get(item.pk?.S) ?? Number.POSITIVE_INFINITY))
+  if (!isLater) return
+  throw new ConfigurationError(
+    `the table "${earlierTableName}" has later progress than "${tableName}", so it was not restored to an earlier moment: are the two mixed up?`,
+  )
+}
+
+function refuseReset(
+  { tableName, earlierTableName, generation }: RestoredTableOptions,
+  found: FoundItems,
+  before: FoundItems,
+) {
+  const stage = found.owner?.stage ?? ''
+  const [at, earlier] = [found, before].map(({ passing }) => storedGeneration(stage, passing))
+  if (at?.isHeld || earlier?.isHeld || at?.generation !== earlier?.generation) {
+    throw new ConfigurationError(
+      `stage "${stage}" was reset between the moments of "${earlierTableName}" and "${tableName}": give two restores from behind the reset, or reset again from a time that the source still holds.`,
+    )
+  }
+  if (generation === undefined || at?.generation === generation) return
+  throw new ConfigurationError(
+    `the table "${tableName}" is of generation ${at?.generation}, and stage "${stage}" of ${generation}: it was reset since, and frames of before are dropped. Restore to a moment behind the reset, or reset again from a time that the source still holds.`,
+  )
+}
+
+function storedGeneration(stage: string, passing: readonly TableItem[]): Generation {
+  const key = progressKey(generationName(stage))
+  const item = passing.find(({ pk, sk }) => pk?.S === key.pk && sk?.S === key.sk)
+  return item === undefined ? firstGeneration : generationIn(readProgressItem(key, item).value, stage)
+}
+
+/** How often a progress item was written; that of due entries is none. */
+const writesOf = ({ version }: TableItem): number => Number(version?.N ?? 0)
 
 /** A key with entries is whole where it was not written between the moments, and none of its entries is newer than it. */
 function refuseTorn(tableName: string, { keys, entries }: FoundItems, before: FoundItems): void {

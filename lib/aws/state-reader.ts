@@ -157,12 +157,12 @@ export interface StateView<R extends ReadDeclarations> {
 export function stateView<R extends ReadDeclarations>(topology: Topology, stage: string, reads: R): StateView<R> {
   const states = selected(stageNamed(plan(topology), stage), reads)
   const read: StateView<R>['read'] = (key, item, entries) => {
-    const draft = draftOf(key, item, states)
+    const draft = draftOf(stage, key, item, states)
     for (const [name, { kind }] of states)
       if (kind === 'map') draft.loadAllEntries(name, entries.get(name) ?? new Map())
     return valuesOf(reads, states, draft, () => true) as ReadStates<R>
   }
-  return { stage, states, read, change: (record) => changeOf(reads, states, record) }
+  return { stage, states, read, change: (record) => changeOf(stage, reads, states, record) }
 }
 
 /** What is needed of a `DynamoDBClient`. */
@@ -228,7 +228,7 @@ export function readState<R extends ReadDeclarations>(options: StateReaderOption
       const item = (await store.readKeys([text], signal)).get(text)
       if (item === undefined) return undefined
       const [found] = await store.readEntries([{ key: text, state, entry }], signal)
-      return visibleEntry(view.states, { key: text, state, entry }, item, found) as never
+      return visibleEntry(view.stage, view.states, { key: text, state, entry }, item, found) as never
     },
     async get(key, signal = new AbortController().signal) {
       const text = keyText(key)
@@ -297,8 +297,13 @@ function selected(stage: StagePlan, reads: ReadDeclarations): ReadonlyMap<string
 }
 
 /** A draft that is never committed: it knows what a step would see. */
-function draftOf(key: string, item: KeyItem | undefined, states: ReadonlyMap<string, StateDeclaration>): KeyDraft {
-  const draft = new KeyDraft(key, item, states)
+function draftOf(
+  stage: string,
+  key: string,
+  item: KeyItem | undefined,
+  states: ReadonlyMap<string, StateDeclaration>,
+): KeyDraft {
+  const draft = new KeyDraft(key, item, states, stage)
   draft.begin({ eventTimeMs: Number.NEGATIVE_INFINITY, arrivalTimeMs: Number.NEGATIVE_INFINITY })
   return draft
 }
@@ -333,6 +338,7 @@ function visibleValue(storedName: string, declaration: StateDeclaration, draft: 
 }
 
 function changeOf<R extends ReadDeclarations>(
+  stage: string,
   reads: R,
   states: ReadonlyMap<string, StateDeclaration>,
   { eventName, dynamodb }: StreamImage,
@@ -353,24 +359,27 @@ function changeOf<R extends ReadDeclarations>(
     const read = (item: TableItem | undefined): KeyItem | undefined => item && readKeyItem(keyItemKey(key), item)
     const [old, now] = [read(before), read(after)]
     const show = (item: KeyItem | undefined) =>
-      item && (valuesOf(reads, states, draftOf(key, item, states), (kind) => kind !== 'map') as ReadItemStates<R>)
+      item &&
+      (valuesOf(reads, states, draftOf(stage, key, item, states), (kind) => kind !== 'map') as ReadItemStates<R>)
     return { kind: 'key', ...change, position: (now ?? old)?.position ?? 0, before: show(old), after: show(now) }
   }
-  return entryChange(states, key, sk, before, after) as EntryChange<R> | undefined
+  return entryChange(stage, states, key, sk, before, after) as EntryChange<R> | undefined
 }
 
 function visibleEntry(
+  stage: string,
   states: ReadonlyMap<string, StateDeclaration>,
   { key, state, entry }: EntryName,
   keyItem: KeyItem,
   item: EntryItem | undefined,
 ): unknown {
-  const draft = draftOf(key, keyItem, states)
+  const draft = draftOf(stage, key, keyItem, states)
   draft.loadEntry(state, entry, item)
   return draft.readEntry(state, entry)
 }
 
 function entryChange(
+  stage: string,
   states: ReadonlyMap<string, StateDeclaration>,
   key: string,
   sk: string,
@@ -385,7 +394,7 @@ function entryChange(
     item && readEntryItem(entryKey({ key, state, entry }), item)
   // The time of the key is not in the entry's item, so nothing counts as expired here.
   const keyItem: KeyItem = { position: 0, states: {}, expiresAtSeconds: undefined }
-  const show = (item: EntryItem | undefined) => visibleEntry(states, { key, state, entry }, keyItem, item)
+  const show = (item: EntryItem | undefined) => visibleEntry(stage, states, { key, state, entry }, keyItem, item)
   const [old, now] = [read(before), read(after)]
   const { position } = now ?? old ?? { position: 0 }
   return { kind: 'entry', key: keyOfText(key), position, state, entry, before: show(old), after: show(now) }

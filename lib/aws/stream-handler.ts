@@ -126,8 +126,9 @@ function isAnnouncement(event: unknown): boolean {
 /** What an event says of its redrive; undefined where it is of an event source mapping. */
 function redriveIn({ millrace }: RedriveMark): Redrive | undefined {
   if (millrace === undefined) return undefined
-  const { ownMarkMs, applied } = Object(millrace.redrive)
-  if ((ownMarkMs === null || Number.isFinite(ownMarkMs)) && typeof applied === 'boolean') return { ownMarkMs, applied }
+  const { ownMarkMs, applied, generation = 1 } = Object(millrace.redrive)
+  const isWhole = (ownMarkMs === null || Number.isFinite(ownMarkMs)) && typeof applied === 'boolean'
+  if (isWhole && Number.isSafeInteger(generation)) return { ownMarkMs, applied, generation }
   throw new EventError(
     'malformed-event',
     'the event says that it is a redrive, and not of what: redrive with the release of Millrace that the function was deployed with.',
@@ -206,6 +207,7 @@ class Stages {
       frames: (stage) => ports.frames?.(stage),
       lineage: (stage) => ports.lineage?.(stage),
       retentionMs: (stage) => ports.retentionMs?.(stage),
+      upstreamRetentionMs: (stage) => ports.upstreamRetentionMs?.(stage),
       sourceOf: (eventSource, declared) => ports.sourceOf(eventSource, declared),
       readsAnswers: (stage) => ports.readsAnswers?.(stage) !== false,
       freezesValues: ports.freezesValues === true,
@@ -261,7 +263,7 @@ class Stages {
     } else {
       const { announceWithin, openAnnouncerPorts } = await import('./announcer-function.ts')
       const given = this.#options.ports && (await this.ports())
-      this.#announcer ??= given ?? openAnnouncerPorts(this.#plan, process.env)
+      this.#announcer ??= given ?? (await openAnnouncerPorts(this.#plan, process.env))
       await announceWithin(this.#plan, this.#announcer, context.getRemainingTimeInMillis())
     }
   }
@@ -308,12 +310,19 @@ async function handleKinesis(
 ): Promise<StreamResponse> {
   const ports = await stages.ports()
   const stage = stages.stageOf(ports, { kind: 'kinesis', arn: event.Records[0]?.eventSourceARN })
-  if (stages.isKeyed(stage)) {
-    const upstreamTraces = tracesIn(event.Records.map(({ kinesis }) => kinesis.partitionKey))
-    if (upstreamTraces.length > 0) ports.logger.info('continues traces', { upstreamTraces })
-  }
+  tellTraces(ports, stages, stage, () => event.Records.map(({ kinesis }) => kinesis.partitionKey))
   const { failures } = await stages.run(ports, stage, [kinesisRecords(event, stage)], context, redriveIn(event))
   return firstNotDone(failures)
+}
+
+/** The key as text, whatever its bytes are. */
+const keyTextOf = ({ keyBytes }: SourceRecord): string => Buffer.from(keyBytes ?? []).toString()
+
+/** Frames name the trace that wrote them in their key. */
+function tellTraces(ports: HandlerPorts, stages: Stages, stage: string, keysOf: () => readonly string[]): void {
+  if (!stages.isKeyed(stage)) return
+  const upstreamTraces = tracesIn(keysOf())
+  if (upstreamTraces.length > 0) ports.logger.info('continues traces', { upstreamTraces })
 }
 
 async function handleDynamoDbStream(
@@ -354,7 +363,7 @@ async function handleSqs(
 function refuseProgress(stages: Stages, stage: string, what: string): void {
   if (!stages.keepsProgress(stage)) return
   throw new ConfigurationError(
-    `source "${stage}" feeds a keyed stage, and its records come from ${what}, which has no partitions that its place could be kept by: bind it to a Kinesis stream.`,
+    `source "${stage}" feeds a keyed stage, and its records come from ${what}, which has no partitions that its place could be kept by: bind it to a Kinesis stream or a Kafka topic.`,
   )
 }
 
@@ -375,6 +384,7 @@ async function handleKafka(
   for (const [stage, ofStage] of byStage) {
     const batch = ofStage.map(({ number, records }) => ({ partition: number, records }))
     const nameOf = new Map(ofStage.map(({ number, partition }) => [number, partition]))
+    tellTraces(ports, stages, stage, () => ofStage.flatMap(({ records }) => records.map(keyTextOf)))
     const { failures } = await stages.run(ports, stage, batch, context, redriveIn(event))
     // Whoever redrives reads the answer, whatever the mapping does.
     if (event.millrace === undefined && ports.readsAnswers?.(stage) === false) unread.push(...failures)

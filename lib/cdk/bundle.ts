@@ -9,7 +9,7 @@ import { dirname, join, resolve } from 'node:path'
 import { type BundlingOptions, OutputFormat } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { ConfigurationError } from '../core/errors.ts'
 import { bundleSettings } from '../plan/bundle-settings.ts'
-import { type AnnouncerBindings, adapterSwitches, type StageBindings } from '../plan/stage-bindings.ts'
+import { type AnnouncerBindings, adapterSwitches, adaptersOf, type StageBindings } from '../plan/stage-bindings.ts'
 
 /** Where the code of a function is, as absolute paths. */
 export interface CodeLocation {
@@ -120,5 +120,16 @@ export function bundlingFor(
     banner: bundleSettings.banner,
     ...overrides,
     define: { ...adapterSwitches(bindings), ...overrides.define },
+    ...aliasesFor(bindings, overrides),
   }
+}
+
+/** What the Kafka client needs, where anything is bound to Kafka. */
+function aliasesFor(
+  bindings: StageBindings | AnnouncerBindings,
+  overrides: BundlingOptions,
+): Pick<BundlingOptions, 'esbuildArgs'> {
+  if (![...adaptersOf(bindings)].some((adapter) => adapter.includes('kafka'))) return {}
+  const aliases = Object.entries(bundleSettings.alias).map(([name, instead]) => [`--alias:${name}`, instead])
+  return { esbuildArgs: { ...Object.fromEntries(aliases), ...overrides.esbuildArgs } }
 }

@@ -1,5 +1,5 @@
 /** The resources of one stage: a function, its logs and the mapping that feeds it, and of its own what it reads and keeps. */
-import { Lazy, Stack } from 'aws-cdk-lib'
+import { Duration, Lazy, Stack } from 'aws-cdk-lib'
 import type { ITable } from 'aws-cdk-lib/aws-dynamodb'
 import type { IStream } from 'aws-cdk-lib/aws-kinesis'
 import { Alias, type EventSourceMapping, type IFunction, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda'
@@ -47,6 +47,9 @@ export class StageResources extends Construct {
   readonly logGroup: LogGroup
   readonly #stream: IStream | undefined
   readonly #table: ITable | undefined
+  /** The stages that feed it. */
+  readonly #upstreams: StageResources[] = []
+  readonly #input: IStream | undefined
 
   constructor(scope: Construct, parts: StageParts) {
     const { stage, props } = parts
@@ -57,6 +60,8 @@ export class StageResources extends Construct {
     if (stage.kind !== 'stateless') this.#table = stageTable(this, stage.name, props.table)
     const source = this.#stream === undefined ? parts.source : new KinesisSource(this.#stream)
     invariant(source, `source "${stage.name}" was not checked to be bound`)
+    this.#input = source.stream
+    for (const fed of parts.feeds) fed.#upstreams.push(this)
     if (stage.kind === 'feeding' && source.stream)
       refuseStreamOf(this, `the stream of the source "${stage.name}", which feeds a keyed stage,`, source.stream)
     this.logGroup = new LogGroup(this, 'Logs', { retention: settings.logRetention })
@@ -102,6 +107,15 @@ export class StageResources extends Construct {
     grantDeadLetters(deadLetters, this.function)
     for (const { stream } of feeds) grantFeeding(stream, this.function)
     if (this.#table) (stage.kind === 'keyed' ? grantState : grantProgress)(this.#table, this.function)
+  }
+
+  /** How long what comes to its stream may have waited before: what nobody knows of here is taken to be kept for seven days. */
+  #longestWayMs(): number {
+    const ways = this.#upstreams.map((stage) => {
+      const keptMs = stage.#input === undefined ? undefined : retentionMsOf(stage.#input)
+      return (keptMs ?? Duration.days(7).toMilliseconds()) + stage.#longestWayMs()
+    })
+    return Math.max(0, ...ways)
   }
 
   /** Lambda keeps environments ready for a version or an alias of a function, never for what was deployed last. */
@@ -155,7 +169,12 @@ export class StageResources extends Construct {
       ...(table === undefined ? {} : { state: { tableName: table.tableName } }),
       ...(fed.length === 0 ? {} : { feeds: fed }),
       // Asked at synth, since the stream may still be overridden.
-      ...(stream === undefined ? {} : { retentionMs: Lazy.any({ produce: () => retentionMsOf(stream) }) as never }),
+      ...(stream === undefined
+        ? {}
+        : {
+            retentionMs: Lazy.any({ produce: () => retentionMsOf(stream) }) as never,
+            upstreamRetentionMs: Lazy.any({ produce: () => this.#longestWayMs() }) as never,
+          }),
     }
   }
 }

@@ -23,7 +23,9 @@ function look(value: object, path: string, depth: number): boolean {
   let hasMore = false
   for (const key in value) {
     // Bytes have their indexes as names, and are asked for only where they may be: this walk is in the way of every record.
-    if (empty && key === '0' && isBytes(value)) return true
+    if (empty && key === '0' && ArrayBuffer.isView(value)) {
+      return isBytes(value) || refuse(`a ${value.constructor.name}`, path)
+    }
     empty = false
     const inner: unknown = (value as Record<string, unknown>)[key]
     if (typeof inner === 'number') {
@@ -42,8 +44,8 @@ function look(value: object, path: string, depth: number): boolean {
 }
 
 /**
- * Refuses what JSON writes as something else in silence: NaN and infinite numbers become null, a Map or a Set `{}`. Throws
- * a {@link TerminalError} `not-serialisable` that names the place. Fields that are undefined are left out, as in JSON.
+ * Refuses what JSON writes as something else in silence: NaN and infinite numbers become null, a Map or a Set `{}`, a Float64Array an
+ * object of its indexes. Throws a {@link TerminalError} `not-serialisable` that names the place. Fields that are undefined are left out, as in JSON.
  *
  * True where a bigint or bytes are in the value: JSON has no form for them, and what is to carry them needs one of its own.
  *

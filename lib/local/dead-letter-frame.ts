@@ -5,11 +5,12 @@
  * 1. It has the identity of the dead letter, which its key takes once, however often it is sent.
  * 2. Key, value and its schema version, side, event time, own mark and origin are those that the record had when it failed.
  * 3. It goes to the slot of its key, as the stage has its slots now.
+ * 4. It carries the generation that the record was given up in: behind a reset the stage drops it.
  */
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
 import { describeError } from '../core/errors.ts'
 import { slotOf } from '../core/slot.ts'
-import type { KeyedCoordinates } from '../runtime/dead-letter.ts'
+import { type KeyedCoordinates, later } from '../runtime/dead-letter.ts'
 import type { EncodedFrame } from '../runtime/frames/frame.ts'
 import { encodeRedriveFrame } from '../runtime/frames/frame-format.ts'
 import { ownPosition } from '../runtime/frames/position.ts'
@@ -70,5 +71,6 @@ function frameOf(entry: KeyedEntry, slots: number, key: string, value: Buffer): 
     ...{ position: ownPosition(0, 0), side, key, value, eventTimeMs, ownMarkMs, redrive: id },
     origin: { source, partition, position, subPosition, arrivalTimeMs },
   }
-  return encodeRedriveFrame({ kind: 'redrive', slot: slotOf(key, slots), schemaVersion, records: [record] })
+  const head = { slot: slotOf(key, slots), schemaVersion, ...later(entry.generation) }
+  return encodeRedriveFrame({ kind: 'redrive', ...head, records: [record] })
 }

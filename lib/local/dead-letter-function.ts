@@ -5,7 +5,7 @@ import type { KinesisClient } from '@aws-sdk/client-kinesis'
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
 import type { InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
 import { type Plan, stageNamed } from '../plan/plan.ts'
-import type { SourceBinding } from '../plan/stage-bindings.ts'
+import type { SourceBinding, StageBindings } from '../plan/stage-bindings.ts'
 import { Closing } from './closing.ts'
 import type { KeyedStreams } from './dead-letter-frame.ts'
 import { misfit, type OriginalRecord, redriveEvent, type SourceBytes } from './dead-letter-record.ts'
@@ -84,6 +84,12 @@ export class LocalFunction implements RedriveFunction {
     }
     const unknown = (stage: string) => `topology "${planned.topology}" has no keyed stage "${stage}"`
     return kinesisStageStreams({ client, streams, unknown })
+  }
+
+  /** What the stages of the run are bound to. */
+  stages(): readonly StageBindings[] {
+    const { planned } = this.#options
+    return planned.stages.map((stage) => bindingsOf(planned, stage, this.#resources))
   }
 
   /** Ends the workers. */

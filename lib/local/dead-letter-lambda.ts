@@ -83,7 +83,9 @@ export class DeployedFunction implements RedriveFunction {
   /** The streams of the keyed stages that the function feeds: dead letters of these go there, and not to it. */
   keyedStreams(client: KinesisPort): KeyedStreams {
     const { feeds = [] } = this.bindings
-    const streams = new Map(feeds.map(({ stage, ...stream }): [string, StageStream] => [stage, stream]))
+    const streams = new Map(
+      feeds.flatMap(({ stage, ...stream }): [string, StageStream][] => ('topic' in stream ? [] : [[stage, stream]])),
+    )
     const unknown = (stage: string) =>
       `it failed in the keyed stage "${stage}", which the function ${this.#name} does not feed: name with --function one that does`
     return kinesisStageStreams({ client, streams, unknown })

@@ -9,12 +9,15 @@
  * 3. It is settled only after the function, or the stream, has acknowledged it and the dead-letter stream holds no new entry of it. An interruption
  *    before that leaves it open.
  * 4. Records go one at a time, in the order of their source partition, or of their keyed stage and slot; behind one that the function returns, later ones of its key wait.
- * 5. Where the function returns several in a row, the rest is not tried: it is the function that fails, not the records.
+ * 5. What was given up in an older generation is refused: the reset since then has its record read again, or counts without it. It also
+ *    travels with its generation, so that it is dropped where a reset comes between. What goes to the sinks alone changes no state, and goes.
+ * 6. Where the function returns several in a row, the rest is not tried: it is the function that fails, not the records.
  */
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
 import type { Clock } from '../core/clock.ts'
 import { describeError } from '../core/errors.ts'
 import type { InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
+import { redriveOf } from '../runtime/dead-letter.ts'
 import { isKeyed, type KeyedEntry, type KeyedStreams, redriveFrame } from './dead-letter-frame.ts'
 import type { LoggedDeadLetter } from './dead-letter-log.ts'
 import { type OriginalRecord, originalRecord, type SourceBytes } from './dead-letter-record.ts'
@@ -49,6 +52,8 @@ export interface RedriveOptions {
   readonly topology: string
   /** Names of the sources whose records the function takes. */
   readonly sources: readonly string[]
+  /** Of each stage that keeps progress, its generation now. */
+  readonly generations: ReadonlyMap<string, number>
   readonly letters: readonly LoggedDeadLetter[]
   readonly log: LetterLog
   readonly settlements: SettlementFile
@@ -82,7 +87,7 @@ interface Course {
  * Redrives letters, and resolves with why it stopped before the last of them, if it did. Rejects where the dead-letter stream cannot be read or the settlements cannot be written.
  *
  * @example
- * await redrive({ topology: 'orders-app', sources: ['orders'], letters, log, settlements, function: own, readSource, clock, signal, onOutcome })
+ * await redrive({ topology: 'orders-app', sources: ['orders'], generations: new Map(), letters, log, settlements, function: own, readSource, clock, signal, onOutcome })
  */
 export async function redrive(options: RedriveOptions): Promise<string | undefined> {
   const { letters, signal, onOutcome } = options
@@ -129,6 +134,8 @@ async function redriveOne(
   course: Course,
 ): Promise<'acknowledged' | RedriveOutcome> {
   const { entry } = letter
+  const outdated = whyOutdated(options, entry)
+  if (outdated !== undefined) return { kind: 'refused', reason: outdated }
   const order = JSON.stringify([orderOf(letter), entry.key])
   const before = course.held.get(order)
   if (before !== undefined) return { kind: 'returned', reason: `waits behind ${before}, which has its key` }
@@ -137,6 +144,13 @@ async function redriveOne(
   course.returnedInARow = outcome === 'acknowledged' ? 0 : course.returnedInARow + 1
   if (outcome !== 'acknowledged') course.held.set(order, letter.handle)
   return outcome
+}
+
+function whyOutdated({ generations }: RedriveOptions, entry: DeadLetterEntry): string | undefined {
+  const { stage, generation = 1 } = entry
+  const now = generations.get(stage) ?? generation
+  if (generation >= now || (!isKeyed(entry) && redriveOf(entry).applied)) return undefined
+  return `it was given up in generation ${generation} of stage "${stage}", which was reset since and is of generation ${now}: what counts of the sources now was read again, and to apply this record beside it would count it twice`
 }
 
 async function sendToFunction(

@@ -49,6 +49,7 @@ export async function bundleHandler({
       mainFields: [...bundleSettings.mainFields],
       external: [...bundleSettings.external, ...external],
       banner: { js: bundleSettings.banner },
+      alias: bundleSettings.alias,
       define: adapterSwitches(bindings),
       logLevel: 'silent',
     })

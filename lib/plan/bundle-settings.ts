@@ -11,4 +11,6 @@ export const bundleSettings = {
    * and on Lambda it always does; they would be a tenth of the bundle.
    */
   external: ['ini', 'login', 'process', 'sso', 'web-identity'].map((name) => `@aws-sdk/credential-provider-${name}`),
+  /** The Kafka client would look for a file of WebAssembly beside it, which one file of code has not: this one holds it. */
+  alias: { '@platformatic/wasm-utils': '@platformatic/wasm-utils/bundled' },
 } as const

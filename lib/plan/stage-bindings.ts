@@ -21,6 +21,11 @@ export interface StageBindings {
   readonly feeds?: readonly FeedBinding[]
   /** For how long the stream of a keyed stage keeps records, in ms. @default what `streamHandler` is told */
   readonly retentionMs?: number
+  /**
+   * For how long, in ms, what the stream of a keyed stage takes may have waited before: the retentions of what the stages before
+   * it read, summed along the longest way. @default what `streamHandler` is told, else seven days
+   */
+  readonly upstreamRetentionMs?: number
 }
 
 /** What the function of an application's announcer is told, in the same variable. */
@@ -85,6 +90,10 @@ export type SourceBinding =
       readonly cluster?: KafkaCluster | undefined
       /** When its reading begins, in ms since 1970 UTC. @default the oldest record of each partition */
       readonly startingAtMs?: number | undefined
+      /** Of the topic of a keyed stage, how many it was made with. @default any */
+      readonly partitions?: number
+      /** The id that the topic was made with. @default any topic of the name */
+      readonly topicId?: string
       /** Whether the mapping has provisioned pollers: only these read which records are not done. @default 'provisioned' */
       readonly mode?: 'on-demand' | 'provisioned'
     }

@@ -41,6 +41,11 @@ export interface DeadLetter {
    * Set by a stage that feeds keyed stages: the record's own mark, in ms since 1970 UTC; null where nothing came before it.
    */
   readonly ownMarkMs?: number | null
+  /**
+   * Of a stage with progress: the generation that it was given up in. A reset has its record read again, or counts without it, so
+   * redriven after one it is dropped. @default 1
+   */
+  readonly generation?: number
   /** Set where a redrive to the sinks alone failed: what the record was to do to keyed state is done. */
   readonly applied?: true
 }
@@ -66,13 +71,18 @@ export interface Redrive {
   readonly ownMarkMs: number | null
   /** What the record was to do to keyed state is done: it goes to the sinks alone. */
   readonly applied: boolean
+  /** The generation that the record was given up in. @default 1 */
+  readonly generation?: number
 }
 
 /** How a dead letter of a source's record is to be redriven. */
-export function redriveOf({ reason, ownMarkMs = null, applied }: DeadLetter): Redrive {
+export function redriveOf({ reason, ownMarkMs = null, applied, generation }: DeadLetter): Redrive {
   // An output that a sink refused was made of a record that was applied, or that the log applies.
-  return { ownMarkMs, applied: applied === true || reason.phase === 'sink' }
+  return { ownMarkMs, applied: applied === true || reason.phase === 'sink', ...later(generation) }
 }
+
+/** A generation as it is noted: from the second on. */
+export const later = (generation = 1): { readonly generation?: number } => (generation === 1 ? {} : { generation })
 
 /** The id of the dead letter of a source's record. It follows from the coordinates, so whoever has the record knows it. */
 export function deadLetterIdOf({ source, partition, position, subPosition }: RecordCoordinates): string {
@@ -89,7 +99,7 @@ export function deadLetterOf(
   record: SourceRecord,
   failure: { readonly error: unknown; readonly phase: DeadLetterReason['phase']; readonly attempts: number },
   where: { readonly topology: string; readonly stage: string; readonly failedAtMs: number },
-  more: Partial<Pick<DeadLetter, 'id' | 'keyed' | 'ownMarkMs' | 'applied'>> = {},
+  more: Partial<Pick<DeadLetter, 'id' | 'keyed' | 'ownMarkMs' | 'applied' | 'generation'>> = {},
 ): DeadLetter {
   const { error, phase, attempts } = failure
   const description = describeError(error)

@@ -9,12 +9,12 @@ import type { OpenedProgress } from './progress/open.ts'
 import type { ProgressOfAny, Suspect } from './progress/progress.ts'
 import { type ProgressFormat, ProgressWrite } from './progress-write.ts'
 import type { StageParts } from './stage-parts.ts'
-import { clearedThrough, killerAt, mayKill, nextSuspect } from './suspect.ts'
+import { clearedThrough, killerAt, lastToStep, mayKill, nextSuspect } from './suspect.ts'
 
 /** What is to be stepped. */
 export interface Steppable {
   readonly lastNumber: number
-  /** When its only entry arrived, in ms since 1970 UTC; undefined where it has several. */
+  /** When its only entry arrived, in ms since 1970 UTC; undefined where it has several that may still come one by one. */
   readonly loneArrivalMs: number | undefined
 }
 
@@ -24,9 +24,11 @@ export class NotedProgress<P extends ProgressOfAny> {
   readonly #parts: StageParts
   readonly #write: ProgressWrite<P>
   #now: P
-  /** The last number of an entry that may hold one which kills. */
-  #suspected: number | undefined
+  /** What this attempt noted, and the last number of the entry that it is about. */
+  #noted: { readonly suspect: Suspect; readonly last: number } | undefined
   #isToNote = false
+  /** What stays noted when this attempt comes to its end: what it found, or what it has cleared since. */
+  #left: Suspect | undefined
 
   constructor(
     parts: StageParts,
@@ -37,6 +39,7 @@ export class NotedProgress<P extends ProgressOfAny> {
     this.#parts = parts
     this.openedVersion = version
     this.#now = progress
+    this.#left = progress.suspect
     this.#write = new ProgressWrite(parts, partition, version, format)
   }
 
@@ -58,18 +61,28 @@ export class NotedProgress<P extends ProgressOfAny> {
     const { ports, attempts } = this.#parts
     const { suspect, doneThrough } = this.#now
     const from = doneThrough + 1
-    if (goesOn) return noted(suspect, from, last)
+    if (goesOn) return this.#goOn(last)
     if (loneArrivalMs === undefined || from > last || !mayKill(loneArrivalMs, ports.clock.nowMs())) return last
     const next = nextSuspect(suspect, { from, to: last }, attempts)
     if (next === undefined) return last
-    const isKiller = 'killer' in next
-    this.#now = isKiller
-      ? { ...this.#now, suspect: undefined, failing: killerAt(next.killer, attempts) }
-      : { ...this.#now, suspect: next.suspect }
     this.#isToNote = true
-    if (isKiller) return last
-    this.#suspected = last
-    return next.suspect.to
+    if ('killer' in next) {
+      this.#left = undefined
+      this.#now = { ...this.#now, suspect: undefined, failing: killerAt(next.killer, attempts) }
+      return last
+    }
+    this.#noted = { suspect: next.suspect, last }
+    this.#now = { ...this.#now, suspect: next.suspect }
+    return lastToStep(next.suspect, attempts)
+  }
+
+  /** The note of the attempt before this one is that of the invocation. */
+  #goOn(last: number): number {
+    const { suspect, doneThrough } = this.#now
+    if (suspect === undefined || suspect.to <= doneThrough) return last
+    this.#noted = { suspect, last }
+    this.#left = { ...suspect, attempts: Math.max(0, suspect.attempts - 1) }
+    return lastToStep(suspect, this.#parts.attempts)
   }
 
   /**
@@ -85,11 +98,17 @@ export class NotedProgress<P extends ProgressOfAny> {
   /** What was stepped and did not kill is cleared before anything of it goes out. */
   async clear(through: number, stop: Stop): Promise<void> {
     // What was done before any of them was stepped clears none.
-    if (this.#suspected === undefined || through < (this.#now.suspect?.from ?? 0)) return
-    const cleared = { ...this.#now, suspect: clearedThrough(through, this.#suspected) }
-    this.#suspected = undefined
+    if (this.#noted === undefined || through < (this.#now.suspect?.from ?? 0)) return
+    const suspect = clearedThrough(this.#noted.suspect, through, this.#noted.last, this.#parts.attempts)
+    this.#left = suspect
+    const cleared = { ...this.#now, suspect }
     if (!(await this.#write.write(cleared, stop.signal))) throw moved()
     this.#now = cleared
+  }
+
+  /** What stays suspected: an attempt that comes to its end takes its note back, and leaves what is known without it. */
+  suspectAfter(doneThrough: number): P['suspect'] {
+    return this.#left && this.#left.to > doneThrough ? this.#left : undefined
   }
 
   /** What is to be said of failures: one that counts ends the attempt, an earlier one is open until its number is done. */
@@ -105,11 +124,6 @@ export class NotedProgress<P extends ProgressOfAny> {
   finish(progress: P, closing: AbortSignal): Promise<P> {
     return this.#write.finish(progress, closing)
   }
-}
-
-/** The last number that an attempt before this one, of the same invocation, was to step. */
-function noted(suspect: Suspect | undefined, from: number, last: number): number {
-  return suspect === undefined || suspect.attempts === 0 || suspect.to < from ? last : suspect.to
 }
 
 /** What was not tried, because one of it may kill: it comes again. */

@@ -91,6 +91,14 @@ export interface Ports {
   lineage?(stage: string): PartitionLineage | undefined
   /** For how long the stream of a keyed stage keeps records, in ms; undefined where that is not known here. */
   retentionMs?(stage: string): number | undefined
+  /** For how long, in ms, a record may have waited in what the stages before it read; undefined where that is not known here. */
+  upstreamRetentionMs?(stage: string): number | undefined
+  /**
+   * Whether the event source mapping of a stage reads which records are not done, and bisects a batch that ends the process. Where it
+   * does not, as that of Kafka without provisioned pollers, an invocation with any of them rejects, and its whole batch comes again.
+   * @default it does
+   */
+  readsAnswers?(stage: string): boolean
   /**
    * Runs each step twice and refuses one that answers differently the second time, since a retry would do so too: on in
    * the test driver, in `memoryPorts` and in the simulator.
@@ -120,12 +128,6 @@ export interface HandlerPorts extends Ports {
    * where none of `declared` is.
    */
   sourceOf(eventSource: EventSource, declared: readonly string[]): string | undefined
-  /**
-   * Whether the event source mapping of a stage reads which records are not done. Where it does not, as that of Kafka without
-   * provisioned pollers, an invocation with any of them rejects, and its whole batch comes again.
-   * @default it does
-   */
-  readsAnswers?(stage: string): boolean
   /** Told once, before the first batch, what the handler runs: ports in memory make the streams of keyed stages by it. */
   serve?(planned: Plan): void
   /** Called at the end of each invocation, so that metrics are written while it still runs. */

@@ -5,25 +5,63 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ConfigurationError, isRetryable } from '../core/errors.ts'
 import { EntryNotLoaded } from '../state/key-draft.ts'
+import { changeTexts, type StepChange } from '../state/step-changes.ts'
 
-/** Everything that the steps of one record hand on, in order. */
-export class Trace {
-  readonly entries: { readonly label: string; readonly value: unknown }[] = []
+/** Where steps note what they hand on. */
+export interface Trace {
+  note(label: string, value: unknown): void
+}
 
-  /** Notes what a node hands on: a copy, as a step that changes what it has handed on would change both runs'. */
+interface Note {
+  readonly label: string
+  readonly value: unknown
+  readonly isPlain: boolean
+}
+
+/** Keeps what the first run hands on: copies, as a step that changes what it has handed on would change both runs'. */
+class FirstRun implements Trace {
+  readonly notes: Note[] = []
+
   note(label: string, value: unknown): void {
-    this.entries.push({ label, value: copyOf(value) })
+    const plain = plainCopy(value, { left: mostPlain })
+    const isPlain = plain !== notPlain
+    this.notes.push({ label, value: isPlain ? plain : cloneOf(value), isPlain })
   }
 }
 
-function copyOf(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value
-  try {
-    return structuredClone(value)
-  } catch {
-    return value
+/** Compares what the second run hands on with what the first one did. */
+class SecondRun implements Trace {
+  readonly #notes: readonly Note[]
+  #count = 0
+  #difference: ImpureStepError | undefined
+  /** Who handed on last. */
+  last = 'the first'
+
+  constructor({ notes }: FirstRun) {
+    this.#notes = notes
+  }
+
+  note(label: string, value: unknown): void {
+    const first = this.#notes[this.#count]
+    this.#count += 1
+    this.last = label
+    if (this.#difference !== undefined) return
+    if (first?.label !== label) this.#difference = onceOnly(label)
+    else if (!isSame(first, value)) this.#difference = new ImpureStepError(label, 'the values that it handed on differ')
+  }
+
+  /** Throws where the runs differ. */
+  end(): void {
+    if (this.#difference !== undefined) throw this.#difference
+    const missing = this.#notes[this.#count]
+    if (missing !== undefined) throw onceOnly(missing.label)
   }
 }
+
+const onceOnly = (label: string) => new ImpureStepError(label, 'it handed on a value one time and not the other')
+
+const isSame = (first: Note, value: unknown): boolean =>
+  (first.isPlain && isSamePlain(first.value, value)) || isDeepStrictEqual(first.value, cloneOf(value))
 
 /** A step that is not pure. It is a mistake in the topology, so no record is given up for it. */
 export class ImpureStepError extends ConfigurationError {
@@ -41,7 +79,7 @@ export interface TwiceRun {
   /** As before the run. */
   takeBack(): void
   /** What the run changed in the key's state; undefined where it has none. */
-  changes(): string | undefined
+  changes(): readonly StepChange[] | undefined
   setTrace(trace: Trace | undefined): void
 }
 
@@ -50,52 +88,97 @@ export interface TwiceRun {
  * first step whose answers differ.
  */
 export function runTwice(twice: TwiceRun): void {
-  const first = new Trace()
-  const second = new Trace()
+  const first = new FirstRun()
   try {
     twice.setTrace(first)
     twice.run()
     const changes = twice.changes()
     twice.takeBack()
+    const second = new SecondRun(first)
     twice.setTrace(second)
     runAgain(twice, second)
-    refuseDifference(first.entries, second.entries)
-    refuseOtherChanges(changes, twice.changes())
+    second.end()
+    refuseOtherChanges(changes ?? [], twice.changes() ?? [])
   } finally {
     twice.setTrace(undefined)
   }
 }
 
-function refuseDifference(first: Trace['entries'], second: Trace['entries']): void {
-  for (let i = 0; i < Math.max(first.length, second.length); i++) {
-    const [a, b] = [first[i], second[i]]
-    if (a && b && a.label === b.label && isDeepStrictEqual(a.value, b.value)) continue
-    const label = (b ?? a)?.label as string
-    if (a === undefined || b === undefined || a.label !== b.label) {
-      throw new ImpureStepError(label, 'it handed on a value one time and not the other')
-    }
-    throw new ImpureStepError(label, 'the values that it handed on differ')
-  }
-}
-
-function runAgain(twice: TwiceRun, trace: Trace): void {
+function runAgain(twice: TwiceRun, trace: SecondRun): void {
   try {
     twice.run()
   } catch (error) {
     // What was not there the first time, such as a table or an entry, may still come.
     if (isRetryable(error) || error instanceof EntryNotLoaded) throw error
-    throw new ImpureStepError(
-      `the step behind ${trace.entries.at(-1)?.label ?? 'the first'}`,
-      'it threw the second time',
-    )
+    throw new ImpureStepError(`the step behind ${trace.last}`, 'it threw the second time')
   }
 }
 
-/** Changes are told state by state, as the draft writes them: the first that differs names the operator. */
-function refuseOtherChanges(first: string | undefined, second: string | undefined): void {
-  if (first === second) return
-  const [a, b] = [first?.split('\n') ?? [], second?.split('\n') ?? []]
-  const changed = a.find((line) => !b.includes(line)) ?? b.find((line) => !a.includes(line)) ?? ''
+/** The first change whose text differs names the operator. Texts are made only where the changes are not the same one by one. */
+function refuseOtherChanges(first: readonly StepChange[], second: readonly StepChange[]): void {
+  if (first.length === second.length && first.every((change, i) => isSameChange(change, second[i]))) return
+  const [a, b] = [changeTexts(first), changeTexts(second)]
+  const changed = a.find((text) => !b.includes(text)) ?? b.find((text) => !a.includes(text))
+  if (changed === undefined) return
   const state = changed.slice(0, changed.indexOf('='))
   throw new ImpureStepError(`the step that keeps the state ${state}`, 'it left another value in it')
+}
+
+const isSameChange = ({ place, value }: StepChange, other: StepChange | undefined): boolean =>
+  other !== undefined &&
+  (value === other.value || isSamePlain(value, other.value)) &&
+  (place === other.place || isSamePlain(place, other.place))
+
+/** Lists and objects that are copied by hand; what has more of them, or contains itself, is cloned. */
+const mostPlain = 1_000
+const notPlain = Symbol('not plain')
+
+/** A copy of lists and plain objects, which most values are: `structuredClone` takes many times as long. */
+function plainCopy(value: unknown, budget: { left: number }): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (budget.left === 0) return notPlain
+  budget.left -= 1
+  if (Array.isArray(value)) {
+    if (Object.keys(value).length !== value.length) return notPlain
+    const list: unknown[] = []
+    for (const element of value) {
+      const copy = plainCopy(element, budget)
+      if (copy === notPlain) return notPlain
+      list.push(copy)
+    }
+    return list
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return notPlain
+  const object: Record<string, unknown> = {}
+  for (const name of Object.keys(value)) {
+    const copy = plainCopy((value as { readonly [name: string]: unknown })[name], budget)
+    if (copy === notPlain || name === '__proto__') return notPlain
+    object[name] = copy
+  }
+  return object
+}
+
+/** Whether a value equals a plain copy; false also for what only a closer look can tell. */
+function isSamePlain(copy: unknown, value: unknown): boolean {
+  if (typeof copy !== 'object' || copy === null) return Object.is(copy, value)
+  if (typeof value !== 'object' || value === null) return false
+  if (Array.isArray(copy)) {
+    return Array.isArray(value) && copy.length === value.length && copy.every((one, i) => isSamePlain(one, value[i]))
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false
+  const names = Object.keys(copy)
+  if (Object.keys(value).length !== names.length) return false
+  const [one, other] = [copy as Fields, value as Fields]
+  return names.every((name) => Object.hasOwn(other, name) && isSamePlain(one[name], other[name]))
+}
+
+type Fields = { readonly [name: string]: unknown }
+
+function cloneOf(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  try {
+    return structuredClone(value)
+  } catch {
+    return value
+  }
 }

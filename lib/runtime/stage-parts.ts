@@ -33,6 +33,10 @@ export interface StageParts<S extends FeedingStage | KeyedStage = FeedingStage |
   readonly maxPendingOutputs: number
   readonly maxOutputsPerRecord: number
   readonly retentionMs: number
+  /** The longest way of a record, in ms, from the source to an attempt at it: what may still find a value outlives that. */
+  readonly chainRetentionMs: number
+  /** Whether a batch that ends the process comes again in halves: until an entry is alone, no record is suspected. */
+  readonly isBisected: boolean
   readonly marks: MarkTeller
   /** By feed, the slots of keys that were sent before. */
   readonly slotMemos: readonly SlotMemo[]
@@ -69,6 +73,7 @@ export function openStageParts<S extends FeedingStage | KeyedStage>(
       `${what} feeds "${feed.stage}", whose stream is not bound: deploy both with one StreamApplication.`,
     )
   })
+  const retentionMs = longerOf(options.retention?.ms, ports.retentionMs?.(stage.name))
   return {
     topology,
     stage,
@@ -82,12 +87,17 @@ export function openStageParts<S extends FeedingStage | KeyedStage>(
     attempts: options.attempts ?? 3,
     maxPendingOutputs: options.maxPendingOutputs ?? 10_000,
     maxOutputsPerRecord: options.maxOutputsPerRecord ?? 10_000,
-    // The longer of what the handler and its stack say: what guards against repetitions must outlive every record.
-    retentionMs: Math.max(options.retention?.ms ?? 0, ports.retentionMs?.(stage.name) ?? 0) || sevenDaysMs,
+    retentionMs,
+    chainRetentionMs: retentionMs + longerOf(options.retention?.ms, ports.upstreamRetentionMs?.(stage.name)),
+    isBisected: ports.readsAnswers?.(stage.name) !== false,
     slotMemos: stage.feeds.map(({ slots }) => new SlotMemo(slots)),
     marks: new MarkTeller({ stage: stage.name, feeds: stage.feeds, ports, everyMs: options.marksEvery?.ms ?? 1_000 }),
   }
 }
+
+/** The longer of what the handler and its stack say: what guards against repetitions must outlive every record. */
+const longerOf = (toldMs: number | undefined, boundMs: number | undefined): number =>
+  Math.max(toldMs ?? 0, boundMs ?? toldMs ?? sevenDaysMs)
 
 /** The lanes of an attempt at a batch of one partition: each feed has a sender of its own. */
 export function openFeeds(

@@ -40,8 +40,8 @@ export interface RunnerOptions {
    */
   readonly attempts?: number
   /**
-   * For how long the stage's input is kept: what guards against repetitions stays a day longer. Where the stack says it too, the
-   * longer counts.
+   * For how long the stage's input is kept, and what its records came through before: what guards against repetitions, and what a
+   * record may still find, stays a day longer than both together. Where the stack says it too, the longer counts.
    * @default what the stack says, else seven days
    */
   readonly retention?: Duration

@@ -2,8 +2,11 @@
  * Finds the record that kills the process. Lambda bisects a batch that kills until one entry of the log is left; inside it
  * we bisect ourselves, by noting in progress which numbers an attempt is about to step.
  *
- * 1. An entry is suspected only where it comes alone and arrived a while ago: what is delivered the first time costs nothing.
- * 2. An attempt that finds its numbers noted `attempts` times, and not done, halves them; a single number left is the one.
+ * 1. An entry is suspected only where it comes alone and arrived a while ago: what is delivered the first time costs nothing. Kafka
+ *    without provisioned pollers bisects nothing: there a batch is suspected as one.
+ * 2. Numbers from which `attempts` attempts did not come back hold a killer. From then on an attempt steps the first half of
+ *    them: one that does not come back leaves that half, one that does leaves the other. A single number that is left
+ *    is the killer when `attempts` attempts at it alone did not come back.
  * 3. The killer becomes a dead letter without being stepped again.
  * 4. Numbers that were stepped and did not kill are cleared for good before anything of them is published: what a crash hits
  *    later, between publishing and progress, is no killer, and its outputs are out already.
@@ -24,7 +27,11 @@ interface Numbers {
   readonly to: number
 }
 
-/** What an attempt at the numbers from `from` to `to` is to note before it steps any; undefined where all were cleared. */
+/**
+ * What an attempt at the numbers from `from` to `to` is to note before it steps any, {@link lastToStep} of which it then steps;
+ * undefined where all were cleared. More attempts than `mostAttempts` say that the numbers are known to hold a killer, and
+ * that an attempt began at their first half.
+ */
 export function nextSuspect(
   known: Suspect | undefined,
   numbers: Numbers,
@@ -33,19 +40,29 @@ export function nextSuspect(
   if (known === undefined || known.from < numbers.from || known.to > numbers.to) {
     return { suspect: { ...numbers, attempts: 1 } }
   }
-  if (known.from > numbers.to) return undefined
-  if (known.attempts < mostAttempts) return { suspect: { ...known, attempts: known.attempts + 1 } }
-  if (known.from === known.to) return { killer: known.from }
-  const to = known.from + Math.floor((known.to - known.from - 1) / 2)
-  return { suspect: { from: known.from, to, attempts: 1 } }
+  const { from, to, attempts } = known
+  if (from > numbers.to) return undefined
+  if (from === to && attempts >= mostAttempts) return { killer: from }
+  if (attempts <= mostAttempts) return { suspect: { from, to, attempts: attempts + 1 } }
+  const half = lastToStep(known, mostAttempts)
+  // A single number has died once alone; of several it is known as it was of twice as many.
+  return nextSuspect({ from, to: half, attempts: half === from ? 1 : mostAttempts }, numbers, mostAttempts)
 }
 
-/** What is noted when the numbers up to `through` were stepped and did not kill: only those beyond may. */
-export const clearedThrough = (through: number, to: number): Suspect => ({
-  from: through + 1,
-  to: Math.max(to, through),
-  attempts: 0,
-})
+/** The last number that an attempt steps which noted `suspect`. */
+export function lastToStep({ from, to, attempts }: Suspect, mostAttempts: number): number {
+  return attempts > mostAttempts && from < to ? from + Math.floor((to - from - 1) / 2) : to
+}
+
+/**
+ * What stays of a note when the numbers up to `through` were stepped and did not kill. `last` is the last number of the entry. The
+ * rest of numbers that are known to hold a killer hold it, but of a single one its own attempts are counted anew.
+ */
+export function clearedThrough(noted: Suspect, through: number, last: number, mostAttempts: number): Suspect {
+  const from = through + 1
+  if (noted.attempts <= mostAttempts || from > noted.to) return { from, to: Math.max(last, through), attempts: 0 }
+  return { from, to: noted.to, attempts: from === noted.to ? 0 : mostAttempts }
+}
 
 /** What an attempt does with a record that has failed before. */
 export type Verdict = 'step' | 'give-up' | 'give-up-unseen'

@@ -2,8 +2,9 @@
  * From a draft to what the table is to hold.
  *
  * 1. What has expired leaves the key's item. What a newer release wrote, or a state that nobody declares, stays.
- * 2. TTL may take an item once all that is left in it has expired and the input's retention and a day have gone by: longer
- *    than any attempt can live. A value without a TTL keeps its item.
+ * 2. TTL may take an item once all that is left in it has expired and as long has gone by as a record can be on its way here
+ *    (the retentions of all streams from the source on), and a day: longer than any record waits that may find it, and than
+ *    any attempt can live. A value without a TTL keeps its item.
  * 3. The key's item outlives its entries: an entry that stays until it is removed keeps it, another one keeps it for a time.
  * 4. A timer keeps the key's item until it has fired or was cleared.
  */

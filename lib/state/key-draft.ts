@@ -19,7 +19,7 @@ import { StateCell } from './state-cell.ts'
 import type { StateAccess } from './state-links.ts'
 import type { EntryItem, KeyCommit, KeyItem, StateValue, TimerDomain } from './state-store.ts'
 import type { StateDeclaration } from './states.ts'
-import { canonicalText } from './values.ts'
+import { changeTexts, type StepChange } from './step-changes.ts'
 
 export type { KeyTimer } from './key-timers.ts'
 export { linkStates } from './state-links.ts'
@@ -228,15 +228,20 @@ export class KeyDraft implements StateAccess {
     if (this.#stepRedrives.length > 0) this.#stepRedrives.length = 0
   }
 
-  /** What the step at hand changed so far, as one text: equal for two runs of the step that did the same. */
+  /** What the step at hand changed so far. */
+  changes(): readonly StepChange[] {
+    const changes: StepChange[] = []
+    for (let i = 0; i < this.#stepSize; i += 1) {
+      const cell = this.#stepCells[i] as StateCell
+      changes.push({ place: cell.place, value: cell.encoded() })
+    }
+    if (this.#timers?.isChanged) changes.push(...this.#timers.changes())
+    return changes
+  }
+
+  /** The same as one text: equal for two runs of the step that did the same. */
   changesText(): string {
-    const states = this.#stepCells.slice(0, this.#stepSize).map((cell) => {
-      const { state, entry } = cell.place
-      const name = canonicalText(entry === undefined ? [state] : [state, entry])
-      const value = cell.encoded()
-      return `${name}=${value === undefined ? 'removed' : canonicalText(value)}`
-    })
-    return [...states, ...(this.#timers?.changes() ?? [])].sort().join('\n')
+    return changeTexts(this.changes()).join('\n')
   }
 
   /**
@@ -280,7 +285,7 @@ export class KeyDraft implements StateAccess {
     this.#stepRedrives.push(id)
   }
 
-  /** What to write: `nowMs` is the time on the wall, `retentionMs` for how long the stage's input is kept. */
+  /** What to write: `nowMs` is the time on the wall, `retentionMs` for how long a record may be on its way here. */
   commit(nowMs: number, retentionMs: number): KeyCommit {
     const { commit, book } = commitOf(
       {

@@ -9,7 +9,7 @@
 import { TerminalError } from '../core/errors.ts'
 import type { StoredTimers } from './key-own.ts'
 import type { StateValue, TimerDomain } from './state-store.ts'
-import { canonicalText } from './values.ts'
+import type { StepChange } from './step-changes.ts'
 
 /** A timer that is set. */
 export interface KeyTimer {
@@ -144,15 +144,20 @@ export class KeyTimers {
     }
   }
 
-  /** What the step at hand changed, one text per timer: what it put back is no change. */
-  changes(): readonly string[] {
+  /** What the step at hand changed, timer by timer: what it put back is no change. */
+  changes(): readonly StepChange[] {
     const before = new Map<string, Change>()
-    for (const change of this.#stepChanges.slice(0, this.#stepSize)) {
-      const place = canonicalText([change.timers.domain, change.name])
+    for (let i = 0; i < this.#stepSize; i += 1) {
+      const change = this.#stepChanges[i] as Change
+      const place = `${change.timers.domain} ${change.name}`
       if (!before.has(place)) before.set(place, change)
     }
-    const changed = [...before].filter(([, { timers, name, beforeMs }]) => timers.byName.get(name) !== beforeMs)
-    return changed.map(([place, { timers, name }]) => `timer ${place}=${timers.byName.get(name) ?? 'removed'}`)
+    const changes: StepChange[] = []
+    for (const { timers, name, beforeMs } of before.values()) {
+      const value = timers.byName.get(name)
+      if (value !== beforeMs) changes.push({ place: { domain: timers.domain, timer: name }, value })
+    }
+    return changes
   }
 
   /** What the key's item is to hold. */

@@ -224,9 +224,12 @@ export function sizeOf(value: StateValue): number {
 function sizeOfObject(value: object): number {
   if (isBytes(value)) return value.byteLength
   if (Array.isArray(value)) {
-    return value.reduce<number>((sum, element: StateValue) => sum + 1 + sizeOf(element), 3)
+    let bytes = 3
+    for (const element of value) bytes += 1 + sizeOf(element)
+    return bytes
   }
+  const map = value as { readonly [name: string]: StateValue }
   let bytes = 3
-  for (const [name, element] of Object.entries(value)) bytes += 1 + Buffer.byteLength(name) + sizeOf(element)
+  for (const name of Object.keys(map)) bytes += 1 + Buffer.byteLength(name) + sizeOf(map[name] as StateValue)
   return bytes
 }

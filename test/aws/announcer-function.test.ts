@@ -43,8 +43,8 @@ const bindings: AnnouncerBindings = {
 const inEnvironment = (value: object) => ({ [bindingsVariable]: JSON.stringify(value) })
 
 describe('the ports of the announcer', () => {
-  test('are the tables and the shards of every stage with progress, and writers for those that are keyed', () => {
-    const ports = openAnnouncerPorts(plan(lines().app), inEnvironment(bindings))
+  test('are the tables and the shards of every stage with progress, and writers for those that are keyed', async () => {
+    const ports = await openAnnouncerPorts(plan(lines().app), inEnvironment(bindings))
     for (const stage of ['lines', 'all']) {
       expect(ports.state?.(stage)).toBeDefined()
       expect(ports.lineage?.(stage)).toBeDefined()
@@ -58,9 +58,9 @@ describe('the ports of the announcer', () => {
     ['of another topology', { ...bindings, topology: 'other' }, 'bound for topology "other"'],
     ['of a later release', { ...bindings, formatVersion: 2 }, 'format version 2'],
     ['that leave out a stage', { ...bindings, announces: bindings.announces.slice(0, 1) }, 'not told of stage "all"'],
-  ])('are refused bindings %s', (_, value, message) => {
+  ])('are refused bindings %s', async (_, value, message) => {
     const given = Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined))
-    expect(() => openAnnouncerPorts(plan(lines().app), inEnvironment(given))).toThrow(message)
+    await expect(openAnnouncerPorts(plan(lines().app), inEnvironment(given))).rejects.toThrow(message)
   })
 
   test('a function that announces runs no stage', async () => {

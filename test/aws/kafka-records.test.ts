@@ -11,7 +11,7 @@ const readOne = (row: object) => read({ 't-0': [row] })[0]?.records[0]
 
 describe('kafkaRecords', () => {
   test('reads key, value, offset, timestamp and headers', () => {
-    const record = readOne({ ...good, headers: [{ h1: [104, 101] }, { h2: [-1] }, { h1: [] }] })
+    const record = readOne({ ...good, headers: [{ h1: [104, 101] }, { h2: [-1] }, { h1: [] }, { h2: null }] })
     expect(record).toMatchObject({
       source: 'orders',
       partition: 't-0',
@@ -26,6 +26,7 @@ describe('kafkaRecords', () => {
       ['h1', [104, 101]],
       ['h2', [255]],
       ['h1', []],
+      ['h2', []],
     ])
   })
 

@@ -5,7 +5,6 @@ import { rides } from '../testing/rides.ts'
 import { outputs } from './sink-worlds.ts'
 
 const streamArn = (name: string) => `arn:aws:kinesis:us-east-1:000000000000:stream/${name}`
-const never = new AbortController().signal
 
 function open(change: Partial<StageBindings>) {
   const bindings: StageBindings = {
@@ -69,14 +68,23 @@ test('the sinks of SQS, EventBridge and Firehose open, and say where they go', a
   expect(ports.sink('z')?.prepare(output as never)).toMatchObject({ data: Buffer.from('{"n":1}|') })
 })
 
-test('the partitions of a Kafka topic that feeds a keyed stage have no parents and are never drained', async () => {
-  const ports = await open({
-    state: { tableName: 'rides' },
-    sources: [{ name: 'rides', kind: 'kafka', topic: 'rides' }],
-  })
-  const lineage = ports.lineage?.('rides')
-  expect(await lineage?.describe('rides-0', never)).toMatchObject({ parents: [] })
-  expect(await lineage?.isDrained('rides-0', undefined, never)).toBe(false)
-  // An empty list would say that every partition is gone.
-  await expect(lineage?.list(never)).rejects.toThrow('the partitions of a Kafka topic cannot be listed')
+test.each([
+  ['on-demand', false],
+  ['provisioned', true],
+  [undefined, true],
+] as const)(
+  'of a Kafka source the mapping reads answers where its pollers are provisioned: %s',
+  async (mode, reads) => {
+    const ports = await open({ sources: [{ name: 'rides', kind: 'kafka', topic: 'rides', ...(mode && { mode }) }] })
+    expect(ports.readsAnswers?.('rides')).toBe(reads)
+  },
+)
+
+test('a Kafka topic that feeds a keyed stage is refused where nothing says how it is reached', async () => {
+  const sources = [{ name: 'rides', kind: 'kafka', topic: 'rides' }] as const
+  const opened = open({ state: { tableName: 'rides' }, sources })
+  await expect(opened).rejects.toThrow('does not say how topic "rides" is reached')
+  // One that feeds only sinks needs no cluster.
+  const ports = await open({ sources })
+  expect(ports.sourceOf({ kind: 'kafka', arn: undefined, topic: 'rides' }, [])).toBe('rides')
 })

@@ -314,3 +314,81 @@ describe('keys with entries of map states', () => {
     await expect(mend(restored(new Map(), new Map()))).rejects.toThrow('the table "by-hotel" has no manifest')
   })
 })
+
+describe('two tables that are no two restores of one are refused, and nothing is changed', () => {
+  const manifestOf = (stage: string): Item => ({
+    pk: { S: 'manifest#' },
+    sk: { S: 'manifest' },
+    format: { N: '1' },
+    value: { M: { format: { N: '1' }, topology: { S: 'app' }, stage: { S: stage }, slots: { N: '4' } } },
+  })
+  const progress = (version: number): Item => ({
+    pk: { S: 'progress#by-key/shard-0' },
+    sk: { S: 'progress' },
+    format: { N: '1' },
+    version: { N: String(version) },
+    value: { M: {} },
+  })
+  const snapshot = (...items: readonly Item[]): Snapshot => new Map(items.map((item) => [nameOf(item), item]))
+  const later = snapshot(manifestOf('by-key'), progress(7))
+
+  test.each([
+    ['the other is of another stage', snapshot(manifestOf('by-hotel')), 'the state of stage "by-hotel" of "app"'],
+    ['the other is later', snapshot(manifestOf('by-key'), progress(8)), 'has later progress than "by-hotel"'],
+  ])('as where %s', async (_, earlier, message) => {
+    const table = restored(later, earlier)
+    await expect(mend(table)).rejects.toThrow(message)
+    expect(snapshotOf(table)).toEqual(later)
+  })
+
+  test('and taken where the other was restored to a moment before the stage began', async () => {
+    expect(await mend(restored(later, snapshot()))).toEqual({ keys: 0, partitions: 0, dueEntries: 0 })
+  })
+})
+
+describe('a reset between two moments, or since', () => {
+  const manifest: Item = {
+    pk: { S: 'manifest#' },
+    sk: { S: 'manifest' },
+    format: { N: '1' },
+    value: { M: { format: { N: '1' }, topology: { S: 'app' }, stage: { S: 'by-key' }, slots: { N: '4' } } },
+  }
+  const progress = (name: string, value: Item): Item => ({
+    pk: { S: `progress#${name}` },
+    sk: { S: 'progress' },
+    format: { N: '1' },
+    version: { N: '1' },
+    value: { M: value },
+  })
+  const tableOf = (generation: number, fields: Item = {}): Snapshot => {
+    const own = { format: { N: '1' }, generation: { N: String(generation) }, ...fields }
+    const items = [manifest, progress('by-key@generation', own), progress('by-key/shard-0', {})]
+    return new Map(items.map((item) => [nameOf(item), item]))
+  }
+  const mendAt = (table: StateTable, generation?: number) => {
+    const tables = { client: table.client as never, clock: table.clock, tableName, earlierTableName: 'earlier' }
+    return mendRestoredTable({ ...tables, ...(generation !== undefined && { generation }) })
+  }
+
+  test('the generation that both are of is kept, and counts as no partition', async () => {
+    const table = restored(tableOf(2), tableOf(2))
+    expect(await mendAt(table, 2)).toEqual({ keys: 0, partitions: 1, dueEntries: 0 })
+    expect([...snapshotOf(table).keys()].sort()).toEqual([...tableOf(2).keys()].sort())
+  })
+
+  test.each([
+    ['there is one between them', tableOf(2), tableOf(1), undefined, 'was reset between the moments'],
+    ['one was at work', tableOf(2, { isHeld: { BOOL: true } }), tableOf(2), undefined, 'was reset between the moments'],
+    [
+      'there was one since',
+      tableOf(2),
+      tableOf(2),
+      3,
+      'is of generation 2, and stage "by-key" of 3: it was reset since',
+    ],
+  ])('are refused, and nothing is changed, where %s', async (_, later, earlier, generation, message) => {
+    const table = restored(later, earlier)
+    await expect(mendAt(table, generation)).rejects.toThrow(message)
+    expect(snapshotOf(table)).toEqual(later)
+  })
+})

@@ -310,3 +310,24 @@ test("an entry that has expired by its key's time is not shown by a lookup of it
     ]),
   )
 })
+
+test('an error of a value says of which stage it is', async () => {
+  const appOf = (state: typeof states.last) => {
+    const app = new Topology('versions')
+    const source = app.source('readings', Reading, { eventTime: epochMs(({ atMs }) => atMs) })
+    source
+      .keyBy('by-sensor', ({ sensor }) => sensor)
+      .process('sensor', { state: { last: state }, step: (reading, { state: { last } }) => last.set(reading) })
+    return { app, source }
+  }
+  const newer = appOf(valueState<Reading>({ version: 2, upcast: { 1: (value: Reading) => value } }))
+  const table = new TableWorld(newer.app, { nowMs: startMs, withStreams: true })
+  const view = stateView(appOf(valueState<Reading>()).app, 'by-sensor', { sensor: { last: valueState<Reading>() } })
+  const tableName = table.tableOf('by-sensor')
+  const reader = readState({ client: table.client, tableName, view, clock: table.clock })
+  await table.send(newer.source, [{ sensor: 's-1', atMs: startMs, value: 1 }])
+  const message = 'stage "by-sensor", key "s-1": the state sensor.last has the schema version 2'
+  await expect(reader.get('s-1')).rejects.toThrow(message)
+  const [record] = streamOf(table).filter(({ dynamodb }) => JSON.stringify(dynamodb).includes('key#s-1'))
+  expect(() => view.change(record as never)).toThrow(message)
+})

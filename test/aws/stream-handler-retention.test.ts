@@ -1,4 +1,4 @@
-/** How long the handler guards against repetitions: as long as its stream keeps records, and a day. */
+/** How long the handler keeps what is empty: as long as records can be on their way to it, from the source on, and a day. */
 import { z } from 'zod'
 import { streamHandler } from '../../lib/aws/stream-handler.ts'
 import { type Duration, days } from '../../lib/core/duration.ts'
@@ -9,7 +9,10 @@ import { VirtualClock } from '../../lib/testing/virtual-clock.ts'
 import { Topology } from '../../lib/topology/topology.ts'
 
 /** Whether the item of a key whose state was emptied is still there after so many days. */
-async function isGuardedAfter(waited: number, told: { readonly stack?: Duration; readonly handler?: Duration }) {
+async function isGuardedAfter(
+  waited: number,
+  told: { readonly stack?: Duration; readonly upstream?: Duration; readonly handler?: Duration },
+) {
   const app = new Topology('visits-app')
   app
     .source('visits', z.object({ who: z.string(), leaves: z.boolean() }))
@@ -24,7 +27,10 @@ async function isGuardedAfter(waited: number, told: { readonly stack?: Duration;
     })
     .to(app.sink('out'))
   const clock = new VirtualClock(Date.UTC(2026, 0, 1))
-  const ports = Object.assign(memoryPorts({ clock }), { retentionMs: () => told.stack?.ms })
+  const ports = Object.assign(memoryPorts({ clock }), {
+    retentionMs: () => told.stack?.ms,
+    upstreamRetentionMs: () => told.upstream?.ms,
+  })
   const handler = streamHandler(app, { ports, ...(told.handler ? { retention: told.handler } : {}) })
   for (const [firstIndex, leaves] of [false, true].entries()) {
     await handler(kinesisEvent([{ who: 'ann', leaves }], { firstIndex }), lambdaContext())
@@ -36,11 +42,12 @@ async function isGuardedAfter(waited: number, told: { readonly stack?: Duration;
 }
 
 it.each<[string, Parameters<typeof isGuardedAfter>[1], number]>([
-  ['nobody says how long', {}, 7],
-  ['the stack knows how long', { stack: days(30) }, 30],
-  ['the handler is told how long', { handler: days(10) }, 10],
-  ['both say it, the longer counts', { stack: days(30), handler: days(10) }, 30],
-  ['both say it, whichever it is', { stack: days(1), handler: days(10) }, 10],
+  ['nobody says how long', {}, 7 + 7],
+  ['the stack knows how long its stream keeps records', { stack: days(30) }, 30 + 7],
+  ['the stack knows how long they may have waited before', { stack: days(2), upstream: days(15) }, 2 + 15],
+  ['the handler is told how long', { handler: days(10) }, 10 + 10],
+  ['both say it, the longer counts', { stack: days(30), upstream: days(20), handler: days(10) }, 30 + 20],
+  ['both say it, whichever it is', { stack: days(1), upstream: days(1), handler: days(10) }, 10 + 10],
 ])('where %s', async (_, told, retained) => {
   expect(await isGuardedAfter(retained + 0.9, told)).toBe(true)
   expect(await isGuardedAfter(retained + 1.1, told)).toBe(false)

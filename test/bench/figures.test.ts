@@ -1,4 +1,4 @@
-import { type Figure, figuresFile, meets } from '../../bench/figures.ts'
+import { type Figure, figuresFile, finish, meets } from '../../bench/figures.ts'
 
 const figure = (value: number, goal?: number, better?: Figure['better']): Figure => ({
   ...{ name: 'lost', value, unit: 'records' },
@@ -43,4 +43,21 @@ test('in the file every value is a number: what never came is named as missed, a
     figures: [{ name: 'lost', value: 1, unit: 'records', goal: 0, better: 'lower' }],
     missed: ['lost', 'take-over'],
   })
+})
+
+test('a run ends with the verdict: that all goals are met, or which are missed and an exit code of 1', () => {
+  const exitCode = process.exitCode
+  const said = jest.spyOn(console, 'log').mockImplementation(() => undefined)
+  const complained = jest.spyOn(console, 'error').mockImplementation(() => undefined)
+  try {
+    finish('npm run x', [figure(0, 0, 'lower'), figure(7, 7), figure(3)], undefined)
+    expect(process.exitCode).toBe(exitCode)
+    expect(said.mock.calls).toEqual([['\nAll 2 goals are met.']])
+    finish('npm run x', [figure(0, 0, 'lower'), figure(3, 2, 'lower')], undefined)
+    expect(process.exitCode).toBe(1)
+    expect(complained.mock.calls).toEqual([['missed: lost is 3 records, the goal is at most 2']])
+  } finally {
+    process.exitCode = exitCode
+    jest.restoreAllMocks()
+  }
 })

@@ -1,6 +1,6 @@
 /**
  * Stands in for what a redrive meets on AWS, behind one URL on 127.0.0.1: Lambda's Invoke and GetFunctionConfiguration over real workers, an
- * SQS queue, S3 objects, and the embedded Kinesis.
+ * SQS queue, S3 objects, and the embedded Kinesis and DynamoDB.
  *
  * What it does not model: SQS's own delays, duplicates and visibility clock. Hidden messages stay hidden until `showHidden`, which stands for
  * their two minutes.
@@ -9,6 +9,7 @@ import { hash, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { type DynamoService, startDynamoService } from '../../lib/local/dynamodb-service.ts'
 import { bundleHandler } from '../../lib/local/handler-bundle.ts'
 import { type KinesisService, startKinesisService } from '../../lib/local/kinesis-service.ts'
 import { endpointsAt } from '../../lib/local/local-endpoints.ts'
@@ -37,6 +38,7 @@ const refusal = (status: number, code: string): Answer => ({
 export class CloudStandIn {
   readonly #server: Server
   readonly kinesis: KinesisService
+  readonly #dynamodb: DynamoService
   readonly #functions = new Map<string, Deployment>()
   readonly #hidden = new Map<string, string>()
   /** Bodies of the visible messages of its queue, by message id. */
@@ -49,9 +51,10 @@ export class CloudStandIn {
   refusesDeletes = false
   #handles = 0
 
-  private constructor(server: Server, kinesis: KinesisService) {
+  private constructor(server: Server, kinesis: KinesisService, dynamodb: DynamoService) {
     this.#server = server
     this.kinesis = kinesis
+    this.#dynamodb = dynamodb
   }
 
   static async start(): Promise<CloudStandIn> {
@@ -63,6 +66,7 @@ export class CloudStandIn {
         )
       }),
       await startKinesisService(),
+      await startDynamoService(),
     )
     await new Promise<void>((resolve) => cloud.#server.listen(0, '127.0.0.1', resolve))
     return cloud
@@ -108,6 +112,7 @@ export class CloudStandIn {
       this.#server.closeAllConnections()
     })
     await this.kinesis.close()
+    await this.#dynamodb.close()
   }
 
   async #answer(request: IncomingMessage): Promise<Answer> {
@@ -115,7 +120,8 @@ export class CloudStandIn {
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
     const body = Buffer.concat(chunks)
     const target = String(request.headers['x-amz-target'] ?? '')
-    if (target.startsWith('Kinesis_')) return this.#forward(request, body)
+    if (target.startsWith('Kinesis_')) return forward(this.kinesis.url, request, body)
+    if (target.startsWith('DynamoDB_')) return forward(this.#dynamodb.url, request, body)
     if (target.startsWith('AmazonSQS.')) return this.#sqs(target.slice('AmazonSQS.'.length), JSON.parse(`${body}`))
     const path = decodeURIComponent(new URL(request.url ?? '', this.url).pathname)
     const [, name = '', action] = /^\/2015-03-31\/functions\/([^/]+)\/(\w+)$/.exec(path) ?? []
@@ -124,20 +130,6 @@ export class CloudStandIn {
     return object === undefined
       ? { status: 404, body: '<Error><Code>NoSuchKey</Code><Message>There is none.</Message></Error>' }
       : { body: object }
-  }
-
-  async #forward(request: IncomingMessage, body: Buffer): Promise<Answer> {
-    const headers = {
-      'x-amz-target': `${request.headers['x-amz-target']}`,
-      'content-type': `${request.headers['content-type']}`,
-    }
-    const answer = await fetch(this.kinesis.url, { method: 'POST', headers, body: new Uint8Array(body) })
-    const contentType = answer.headers.get('content-type') ?? ''
-    return {
-      status: answer.status,
-      headers: { 'content-type': contentType },
-      body: Buffer.from(await answer.arrayBuffer()),
-    }
   }
 
   async #lambda(name: string, action: string, body: Buffer): Promise<Answer> {
@@ -197,5 +189,19 @@ export class CloudStandIn {
     const body = this.#hidden.get(handle)
     if (body !== undefined) this.messages.set(handle.split(' ')[0] ?? '', body)
     this.#hidden.delete(handle)
+  }
+}
+
+async function forward(url: string, request: IncomingMessage, body: Buffer): Promise<Answer> {
+  const headers = {
+    'x-amz-target': `${request.headers['x-amz-target']}`,
+    'content-type': `${request.headers['content-type']}`,
+  }
+  const answer = await fetch(url, { method: 'POST', headers, body: new Uint8Array(body) })
+  const contentType = answer.headers.get('content-type') ?? ''
+  return {
+    status: answer.status,
+    headers: { 'content-type': contentType },
+    body: Buffer.from(await answer.arrayBuffer()),
   }
 }

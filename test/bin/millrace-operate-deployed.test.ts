@@ -121,6 +121,22 @@ test(
 )
 
 test(
+  'a mapping is found that invokes the alias of a function, and those of others are left alone',
+  async () => {
+    stack.mappings.clear()
+    stack.deploy('fn-other', undefined, arnOf('by-guest'))
+    for (const [name, stage] of [['fn-by-guest', 'by-guest'] as const, ['fn-visits', 'visits'] as const]) {
+      stack.deploy(name, stack.functions.get(name)?.bindings, arnOf(stage), 'live')
+    }
+    const paused = await millrace('pause')
+    expect([paused.code, paused.stderr]).toEqual([0, ''])
+    expect(paused.stdout).toContain('Now paused: visits, by-guest.')
+    expect(states()).toEqual(['Enabled', 'Disabled', 'Disabled'])
+  },
+  timeoutMs,
+)
+
+test(
   'drain waits for the keyed stages, and says which has more to do when its time is up',
   async () => {
     const completed = await put('by-guest')
@@ -195,9 +211,40 @@ test(
     const shown = await millrace('status')
     expect(shown.stdout).toMatch(/^visits-app \(stack Visits\), generation 2\n/)
     expect(shown.stdout).toMatch(/^visits +feeding +missing /m)
+    expect(shown.stdout).not.toContain('has begun and not ended')
     expect((await millrace('resume')).stderr).toContain(
       "After a reset the source's starting position must be changed for that.",
     )
+  },
+  timeoutMs,
+)
+
+test(
+  'state mend with a stage that is paused deletes its mapping, and says what is to be deployed',
+  async () => {
+    const dynamodb = localDynamoDBClient(stack.url)
+    for (const tableName of ['later', 'before']) {
+      await ensureStateTable(dynamodb, systemClock, tableName)
+      const store = new DynamoDBStateStore({ client: dynamodb, tableName, stage: 'by-guest', clock: systemClock })
+      await store.writeManifest({ format: 1, topology: 'visits-app', stage: 'by-guest', slots: 4 }, signal)
+    }
+    dynamodb.destroy()
+    const mend = (stage: string, table = 'later') =>
+      millrace(`state mend ${table}`, '--earlier', 'before', '--stage', stage)
+    expect((await mend('visits')).stderr).toContain('Stage "visits" keeps no keys')
+    expect((await mend('by-guest', 'by-guest-table')).stderr).toContain('uses the table by-guest-table')
+    const running = await mend('by-guest')
+    expect([running.code, running.stderr]).toEqual([
+      1,
+      expect.stringContaining('The mapping of stage "by-guest" is Enabled: `millrace pause --stack Visits'),
+    ])
+    expect(stack.mappings.size).toBe(2)
+    await millrace('pause', '--stage', 'by-guest')
+    const mended = await mend('by-guest')
+    expect([mended.code, mended.stderr]).toEqual([0, ''])
+    expect(mended.stdout).toMatch(/^later is whole: /)
+    expect(mended.stdout).toContain("mapping.startingPosition = 'AT_TIMESTAMP'; mapping.startingPositionTimestamp = ")
+    expect([...stack.mappings.values()]).toMatchObject([{ EventSourceArn: arnOf('visits'), State: 'Enabled' }])
   },
   timeoutMs,
 )

@@ -235,8 +235,14 @@ test(
     expect([zoneless.code, zoneless.stderr]).toEqual([2, expect.stringContaining('is no time with a zone')])
     const future = await millrace('reset', '--from', '9026-01-01T00:00:00Z')
     expect([future.code, future.stderr]).toEqual([2, expect.stringContaining('is still to come')])
+    // Nothing is announced that is then not done.
+    const wait = await millrace('pause', '--wait', '0')
+    expect([wait.code, wait.stdout]).toEqual([2, ''])
+    expect(wait.stderr).toContain('--wait 0 is not a whole number from 1 to 86,400.')
+    const twice = await millrace('resume', '--stage', 'by-guest', '--stage', 'visits', '--stage', 'by-guest')
+    expect([twice.code, twice.stdout]).toEqual([0, expect.stringMatching(/^Resuming visits, by-guest of visits-app /)])
     const help = await millrace('drain', '--help')
-    expect([help.code, help.stdout]).toEqual([0, expect.stringContaining('--wait SECONDS')])
+    expect([help.code, help.stdout]).toEqual([0, expect.stringContaining('(default: 3,600)')])
   },
   timeoutMs,
 )

@@ -1,13 +1,16 @@
 /** Redrive into keyed state by the command line: on a local run that stands or goes, and of deployed functions. */
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { SourceRecord } from '../../lib/core/record.ts'
 import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
 import { ensureStream, localKinesisClient } from '../../lib/local/local-streams.ts'
+import { ensureStateTable, localDynamoDBClient } from '../../lib/local/local-tables.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { deadLetterOf } from '../../lib/runtime/dead-letter.ts'
 import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
+import { writeGeneration } from '../../lib/runtime/progress/generation.ts'
 import { CloudStandIn } from './cloud-stand-in.ts'
 import { MillraceProject } from './millrace-project.ts'
 
@@ -145,6 +148,25 @@ test(
   timeoutMs,
 )
 
+test(
+  'what was given up before a reset is refused: the reset has its record read again, and it counts once',
+  async () => {
+    await project.write(file, topology(true, true))
+    await once(order('ann', 'piece', 1) + order('ann', 'barrel', 10) + order('ann', 'crate', 100))
+    await project.write(file, topology(false, false))
+    const reset = await project.result('reset', '--from', '2026-01-01T00:00:00Z', '--yes')
+    expect([reset.code, reset.stderr]).toEqual([0, ''])
+    const { code, stdout } = await redrive('--all')
+    expect([code, stdout]).toEqual([1, expect.stringContaining('0 done, 0 given up again, 0 returned, 2 refused')])
+    for (const stage of ['orders', 'by-customer']) {
+      expect(stdout).toContain(`it was given up in generation 1 of stage "${stage}", which was reset since`)
+    }
+    await once(order('bob', 'piece', 1))
+    expect(await lastTotals()).toEqual({ ann: 111, bob: 1 })
+  },
+  timeoutMs,
+)
+
 const streamArn = (name: string) => `arn:aws:kinesis:us-east-1:000000000000:stream/${name}`
 
 /** Dead letters as the stage that feeds and the keyed one write them. */
@@ -173,12 +195,14 @@ test(
     try {
       const client = localKinesisClient(cloud.url)
       await ensureStream(client, systemClock, 'orders-app-by-customer', 1)
+      const dynamodb = localDynamoDBClient(cloud.url)
+      await ensureStateTable(dynamodb, systemClock, 'orders-app-orders-state')
       await project.write(file, topology(false, false))
       const bindings: StageBindings = {
         ...{ formatVersion: 1, topology: 'orders-app', sinks: [{ name: 'totals', kind: 'custom' }] },
         sources: [{ name: 'orders', kind: 'kinesis', streamArn: streamArn('orders') }],
         deadLetters: { kind: 'sqs', queueUrl: cloud.queueUrl },
-        state: { tableName: 'orders-app-by-customer-state' },
+        state: { tableName: 'orders-app-orders-state' },
         feeds: [{ stage: 'by-customer', slots: 64, streamArn: streamArn('orders-app-by-customer') }],
       }
       const entry = join(project.directory, 'functions/orders/handler.ts')
@@ -206,14 +230,27 @@ test(
         expect.stringContaining('refused: its record is applied to the state'),
       ])
 
+      const store = { client: dynamodb, tableName: 'orders-app-orders-state', stage: 'orders', clock: systemClock }
+      await writeGeneration(new DynamoDBStateStore(store), 'orders', { generation: 2 }, AbortSignal.timeout(timeoutMs))
+      dynamodb.destroy()
+      for (const letter of [feeding, keyed]) {
+        cloud.send(JSON.stringify({ ...letter, id: `${letter.id}/old` }))
+        cloud.send(JSON.stringify({ ...letter, id: `${letter.id}/new`, generation: 2 }))
+      }
+      expect((await run()).stdout).toContain('2 done, 0 given up again, 0 returned, 3 refused')
+
       const reader = new KinesisShardReader({ client, streamName: 'orders-app-by-customer', clock: systemClock })
       const { records } = await reader.read(await reader.open('shardId-000000000000', { at: 'trim-horizon' }), 100)
       client.destroy()
       const sent = records.flatMap(({ data }) => {
         const frame = decodeFrame(data)
-        return frame.kind === 'redrive' ? frame.records : []
+        return frame.kind === 'redrive' ? frame.records.map((one) => ({ ...one, generation: frame.generation })) : []
       })
-      const what = sent.map(({ redrive, key, ownMarkMs, eventTimeMs }) => [redrive, key, ownMarkMs, eventTimeMs])
+      const since = sent.filter(({ generation }) => generation === 2).map(({ redrive }) => redrive)
+      expect(since.toSorted()).toEqual(['by-customer/slot-0/7/new', 'orders/shardId-000000000000/1/0/0'])
+      const what = sent
+        .filter(({ generation }) => generation === undefined)
+        .map(({ redrive, key, ownMarkMs, eventTimeMs }) => [redrive, key, ownMarkMs, eventTimeMs])
       const fromFeeding = ['orders/shardId-000000000000/1/0/0', 'ann', startMs + 60, startMs + 100]
       const fromKeyed = ['by-customer/slot-0/7', 'ann', startMs + 50, startMs + 100]
       expect(what.toSorted()).toEqual([fromKeyed, fromKeyed, fromFeeding, fromFeeding])

@@ -32,6 +32,8 @@ interface Answer {
   readonly body: string
 }
 
+const functionArn = (name: string): string => `arn:aws:lambda:us-east-1:000000000000:function:${name}`
+
 const json = (value: unknown): Answer => ({ body: JSON.stringify(value) })
 const missing: Answer = { status: 404, body: JSON.stringify({ __type: 'ResourceNotFoundException', message: 'None.' }) }
 
@@ -73,11 +75,17 @@ export class StackStandIn {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  deploy(name: string, bindings: StageBindings | AnnouncerBindings | undefined, eventSourceArn?: string): void {
+  /** With an alias, the mapping invokes that and not the function itself. */
+  deploy(
+    name: string,
+    bindings: StageBindings | AnnouncerBindings | undefined,
+    eventSourceArn?: string,
+    alias?: string,
+  ): void {
     this.functions.set(name, { bindings, timeoutSeconds: 1 })
     if (eventSourceArn === undefined) return
     const UUID = randomUUID()
-    const FunctionArn = `arn:aws:lambda:us-east-1:000000000000:function:${name}`
+    const FunctionArn = [functionArn(name), ...(alias === undefined ? [] : [alias])].join(':')
     this.mappings.set(UUID, { UUID, FunctionArn, EventSourceArn: eventSourceArn, State: 'Enabled', next: undefined })
   }
 
@@ -101,7 +109,7 @@ export class StackStandIn {
     const functionName = /^\/2015-03-31\/functions\/([^/]+)\/configuration$/.exec(pathname)?.[1]
     if (functionName !== undefined) return this.#configuration(functionName)
     const [, uuid] = /^\/2015-03-31\/event-source-mappings\/?([\w-]*)$/.exec(pathname) ?? []
-    if (uuid === '') return this.#mappingsOf(searchParams.get('FunctionName') ?? '')
+    if (uuid === '') return this.#mappingsOf(searchParams.get('FunctionName'), searchParams.get('EventSourceArn'))
     if (uuid !== undefined) return this.#mapping(request.method ?? '', uuid, body)
     const stackName = new URLSearchParams(`${body}`).get('StackName')
     return stackName === 'Visits' ? this.#resources() : noStack(stackName)
@@ -126,8 +134,13 @@ export class StackStandIn {
     return json({ FunctionName: name, Timeout: found.timeoutSeconds, Environment: { Variables } })
   }
 
-  #mappingsOf(functionName: string): Answer {
-    const found = [...this.mappings.values()].filter(({ FunctionArn }) => FunctionArn.endsWith(`:${functionName}`))
+  /** As Lambda does: a plain name lists what invokes the function itself, `name:alias` what invokes the alias; no name, all. */
+  #mappingsOf(functionName: string | null, eventSourceArn: string | null): Answer {
+    const found = [...this.mappings.values()].filter(
+      ({ FunctionArn, EventSourceArn }) =>
+        (functionName === null || FunctionArn === functionArn(functionName)) &&
+        (eventSourceArn === null || EventSourceArn === eventSourceArn),
+    )
     return json({ EventSourceMappings: found.map(({ next: _, ...shown }) => shown) })
   }
 

@@ -228,16 +228,26 @@ it.each<[string, object, string]>([
   expect(() => ridesIn(newStack(), { visits: settings })).toThrow(message)
 })
 
+it('the mapping of a keyed stage can be made anew from another position, as after a restore', () => {
+  const anew = (resources: StageResources) => {
+    const mapping = mappingOf(resources)
+    mapping.startingPosition = 'AT_TIMESTAMP'
+    mapping.startingPositionTimestamp = 1_764_374_400
+  }
+  expect(refusalsOf('by-driver', anew)).toEqual([])
+})
+
 it('a retention that is overridden is what the function is told', () => {
   const stack = newStack()
   const application = ridesIn(stack, { 'by-driver': { stream: { retentionPeriod: Duration.days(30) } } })
   ;(application.stage('by-city').stream.node.defaultChild as CfnStream).addPropertyOverride('RetentionPeriodHours', 48)
   const template = Template.fromStack(stack).toJSON().Resources
-  const told = (stage: string) => {
+  const told = (stage: string, what = /retentionMs\D+(\d+)/) => {
     const id = stack.getLogicalId(application.stage(stage).function.node.defaultChild as CfnFunction)
-    return JSON.stringify(template[id].Properties.Environment.Variables.MILLRACE_BINDINGS).match(
-      /retentionMs\D+(\d+)/,
-    )?.[1]
+    return JSON.stringify(template[id].Properties.Environment.Variables.MILLRACE_BINDINGS).match(what)?.[1]
   }
   expect([told('by-driver'), told('by-city'), told('rides')]).toEqual(['2592000000', '172800000', undefined])
+  // The source keeps a day, and the stream of by-driver, which feeds by-city, 30.
+  const before = ['by-driver', 'by-city', 'rides'].map((stage) => told(stage, /upstreamRetentionMs\D+(\d+)/))
+  expect(before).toEqual(['86400000', '2678400000', undefined])
 })

@@ -27,15 +27,11 @@ export class BookingsCheck {
 
   static async open(clients: StandInClients, application: DrivenApplication): Promise<BookingsCheck> {
     const source = application.stage('booking-requests').source
-    const open = (name: string) => DeployedStream.open(clients, name)
-    const sink = (name: string) => {
-      const found = application.stage('by-hotel').bindings.sinks.find((one) => one.name === name)
-      return open(found && 'streamArn' in found ? found.streamArn.slice(found.streamArn.lastIndexOf('/') + 1) : '')
-    }
+    const { bindings } = application.stage('by-hotel')
     return new BookingsCheck(
-      await open(streamNameOf(source)),
-      await sink('hotel-bookings'),
-      await sink('late-bookings'),
+      await DeployedStream.open(clients, streamNameOf(source)),
+      await DeployedStream.ofSink(clients, bindings, 'hotel-bookings'),
+      await DeployedStream.ofSink(clients, bindings, 'late-bookings'),
     )
   }
 

@@ -4,6 +4,8 @@ import type { SentBooking } from '../../bin/demos/bookings/rounds.ts'
 import type { StandInClients } from '../../bin/deploy/clients.ts'
 import { readSourceLog, type SourceLog } from '../../bin/flights/source-log.ts'
 import { Booking } from '../../functions/bookings/topology.ts'
+import { invariant } from '../../lib/core/errors.ts'
+import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 
 /** A record for a shard, counted from 0; without one its key decides. */
 export interface ToSend {
@@ -32,6 +34,13 @@ export class DeployedStream {
       name,
       Shards.map(({ HashKeyRange }) => String(HashKeyRange?.StartingHashKey)),
     )
+  }
+
+  /** The stream that a sink of a stage writes to. */
+  static ofSink(clients: StandInClients, { sinks }: StageBindings, name: string): Promise<DeployedStream> {
+    const sink = sinks.find((one) => one.name === name)
+    invariant(sink && 'streamArn' in sink, `the stage has no sink "${name}" that is a stream`)
+    return DeployedStream.open(clients, sink.streamArn.slice(sink.streamArn.lastIndexOf('/') + 1))
   }
 
   get shards(): number {

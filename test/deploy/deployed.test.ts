@@ -2,24 +2,15 @@
  * The real stacks, deployed to MiniStack: records go into the deployed streams, the deployed functions are driven by the settings of the
  * deployed mappings, and what comes out is compared with batch computations. `npm run test:deploy` runs it.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { batchOf, windowKey } from '../../bin/demos/bookings/batch.ts'
 import { type StandInClients, standInClients } from '../../bin/deploy/clients.ts'
-import { streamNameOf } from '../../bin/deploy/deployed-stack.ts'
-import { compareAirports } from '../../bin/flights/airport-report.ts'
-import { readAirportStates } from '../../bin/flights/airport-states.ts'
-import { batchAirports } from '../../bin/flights/batch-airports.ts'
-import { HourOutputs } from '../../bin/flights/hour-outputs.ts'
 import { inputRecords } from '../../bin/flights/input.ts'
 import type { Booking } from '../../functions/bookings/topology.ts'
-import type { Departure, HourlyDelays } from '../../functions/flights/schema.ts'
 import { BookingsCheck, booking } from './bookings-check.ts'
 import { failsBeforeTheKey, failsInTheWindow } from './bookings-with-bugs.ts'
-import { DeployedStream } from './deployed-streams.ts'
-import { airports, drawnFlights } from './drawn-flights.ts'
+import { drawnFlights } from './drawn-flights.ts'
 import { DrivenApplication } from './driven-application.ts'
+import { FlightsCheck } from './flights-check.ts'
 import { describeDeployed } from './gate.ts'
 import { MiniStack, run } from './mini-stack.ts'
 
@@ -29,22 +20,13 @@ interface StoredWindows {
 }
 
 describeDeployed('the stacks as a user deploys them', () => {
-  let folder: string
-  let miniStack: MiniStack
+  const miniStack = MiniStack.shared()
   let clients: StandInClients
   let bookings: DrivenApplication
   let check: BookingsCheck
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'millrace-deploy-'))
-    miniStack = await MiniStack.start()
     clients = standInClients(miniStack.url)
-    // What is deployed later is made meanwhile.
-    const [made] = await Promise.all([
-      run(process.execPath, ['test/deploy/app.ts', 'buggy', join(folder, 'buggy')]),
-      miniStack.deploy('Flights', 'Bookings', `--output=${join(folder, 'first')}`),
-    ])
-    expect(made).toMatchObject({ code: 0 })
     bookings = await DrivenApplication.start(clients, 'Bookings')
     check = await BookingsCheck.open(clients, bookings)
   }, 300_000)
@@ -52,8 +34,6 @@ describeDeployed('the stacks as a user deploys them', () => {
   afterAll(async () => {
     await bookings?.stop()
     clients?.destroy()
-    await miniStack?.stop()
-    await rm(folder, { recursive: true, force: true })
   }, 300_000)
 
   const millrace = (...args: readonly string[]) => run(process.execPath, ['bin/millrace.ts', ...args])
@@ -98,7 +78,7 @@ describeDeployed('the stacks as a user deploys them', () => {
   }, 300_000)
 
   test('a redeployment with a bug fails on two records, which are dead letters while all others go on', async () => {
-    await miniStack.deploy('Bookings', `--app=${join(folder, 'buggy')}`)
+    await miniStack.deploy('Buggy')
     await bookings.takeOver()
     const [, round] = check.rounds
     await check.requests.putBookings(round?.inTime ?? [])
@@ -119,7 +99,7 @@ describeDeployed('the stacks as a user deploys them', () => {
   }, 300_000)
 
   test('the mended code is deployed, the dead letters are redriven, and all is as the batch computation says', async () => {
-    await miniStack.deploy('Bookings', `--app=${join(folder, 'first')}`)
+    await miniStack.deploy('Bookings')
     await bookings.takeOver()
     const { functionName } = bookings.stage('booking-requests')
     const redrive = ['dead-letters', 'redrive', ...queue(), '--function', functionName, '--reason', 'step-failed']
@@ -133,29 +113,16 @@ describeDeployed('the stacks as a user deploys them', () => {
     expect(await deadLetters()).toEqual(['not-json'])
   }, 300_000)
 
-  test('flights: hours, late flights and the states of airports equal a batch computation', async () => {
+  test('flights: what becomes of each report, hours, late flights and the states of airports equal batch computations', async () => {
     const flights = await DrivenApplication.start(clients, 'Flights')
     try {
-      const source = await DeployedStream.open(clients, streamNameOf(flights.stage('flights').source))
       await flights.announce()
-      const input = inputRecords(drawnFlights(1_500), 8)
-      await source.put(input)
+      const check = await FlightsCheck.open(clients, flights)
+      await check.put(inputRecords(drawnFlights, 8))
       await flights.settle()
-      await source.put(closingReports(source.shards))
+      await check.put(check.closing)
       await flights.settle()
-      const outputs = new HourOutputs()
-      const { bindings } = flights.stage('by-origin')
-      const sink = (name: string) => {
-        const found = bindings.sinks.find((one) => one.name === name)
-        return DeployedStream.open(clients, found && 'streamArn' in found ? (found.streamArn.split('/')[1] ?? '') : '')
-      }
-      for (const hour of await (await sink('hourly-delays')).values<HourlyDelays>()) outputs.takeHour(hour)
-      for (const late of await (await sink('late-flights')).values<Departure>()) outputs.takeLate(late)
-      const states = await readAirportStates(clients.dynamodb, bindings.state?.tableName)
-      const expected = batchAirports(await source.log(), airports)
-      const { rows, differences } = compareAirports(outputs, states, expected)
-      expect(differences).toEqual([])
-      expect(rows.every(({ found }) => found > 0)).toBe(true)
+      await check.expectEqualToBatch()
     } finally {
       await flights.stop()
     }
@@ -167,11 +134,3 @@ const reporting = (itemIdentifier: string) => ({
   kind: 'answered',
   payload: { batchItemFailures: [{ itemIdentifier }] },
 })
-
-/** A report in each shard that is rejected, and so counts nowhere; its time closes the hours of what came before. */
-const closingReports = (shards: number) =>
-  Array.from({ length: shards }, (_, shard) => {
-    const report = { flight: `closing-${shard}`, scheduled: '2001-01-09T00:00:00', delayMinutes: -999 }
-    const data = Buffer.from(JSON.stringify({ ...report, distanceMiles: 1, origin: 'ORD', destination: 'ATL' }))
-    return { data, partitionKey: 'closing', shard }
-  })

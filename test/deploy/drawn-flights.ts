@@ -11,7 +11,9 @@ export const airports: readonly AirportRow[] = airportRows.map(
 const firstMs = Date.UTC(2001, 0, 1, 6)
 const halfDayMinutes = 720
 
-export function drawnFlights(count: number): readonly FlightRow[] {
+export const drawnFlights: readonly FlightRow[] = drawn(1_500)
+
+function drawn(count: number): readonly FlightRow[] {
   const random = new Random('flights')
   const codes = ['ORD', 'ATL', 'DFW', 'LAX', 'PHX', 'DEN']
   const scheduled = Array.from({ length: count }, () => random.integer(0, halfDayMinutes)).toSorted((a, b) => a - b)

@@ -5,7 +5,7 @@
  *     deployed stream --GetRecords--> EventSourceMapping (ours, deployed settings) --Invoke--> deployed function
  */
 import { setTimeout } from 'node:timers/promises'
-import { ListTargetsByRuleCommand } from '@aws-sdk/client-eventbridge'
+import { DisableRuleCommand, ListTargetsByRuleCommand } from '@aws-sdk/client-eventbridge'
 import {
   type EventSourceMappingConfiguration,
   GetEventSourceMappingCommand,
@@ -70,7 +70,7 @@ export class DrivenApplication {
     this.#driven = stack.stages.map((stage) => this.#drive(stage))
   }
 
-  /** Takes over from the deployed mappings of a stack, and begins at the beginning of its streams. */
+  /** Takes over from the deployed mappings and the rule of a stack, and begins at the beginning of its streams. */
   static async start(clients: StandInClients, stackName: string): Promise<DrivenApplication> {
     const application = new DrivenApplication(clients, await readDeployedStack(clients, stackName))
     await application.takeOver()
@@ -78,9 +78,14 @@ export class DrivenApplication {
     return application
   }
 
-  /** Disables the deployed mappings. A deployment may have enabled them again. */
+  /**
+   * Disables the deployed mappings, and the rule of the announcer: on a slow machine it would move event time on between two steps of a
+   * test. A deployment may have enabled them again.
+   */
   async takeOver(): Promise<void> {
-    const { lambda } = this.#clients
+    const { lambda, eventBridge } = this.#clients
+    const { announcer } = this.stack
+    if (announcer) await eventBridge.send(new DisableRuleCommand({ Name: announcer.rule }))
     for (const { mapping } of this.stack.stages) {
       await lambda.send(new UpdateEventSourceMappingCommand({ UUID: mapping.UUID, Enabled: false }))
       await until(

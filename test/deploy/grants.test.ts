@@ -2,9 +2,6 @@
  * The same stacks where IAM is enforced: each deployed function has the grants of its role and no others. They suffice for records,
  * windows, dead letters and announcements; without one of them its stage stands still, so the check can fail.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import {
   DescribeStacksCommand,
   GetTemplateCommand,
@@ -15,25 +12,19 @@ import { type StandInClients, standInClients } from '../../bin/deploy/clients.ts
 import { BookingsCheck } from './bookings-check.ts'
 import { DrivenApplication, until } from './driven-application.ts'
 import { describeDeployed } from './gate.ts'
-import { MiniStack, run } from './mini-stack.ts'
+import { MiniStack } from './mini-stack.ts'
 
 describeDeployed('where IAM is enforced', () => {
-  let folder: string
   let miniStack: MiniStack
   let clients: StandInClients
   let bookings: DrivenApplication
   let check: BookingsCheck
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'millrace-grants-'))
-    const [started, made] = await Promise.all([
-      MiniStack.start({ AUTH: 'true' }),
-      run(process.execPath, ['test/deploy/app.ts', 'guarded', folder]),
-    ])
-    miniStack = started
-    expect(made).toMatchObject({ code: 0 })
+    miniStack = await MiniStack.start({ AUTH: 'true' })
     clients = standInClients(miniStack.url)
-    await miniStack.deploy('Bookings', `--app=${folder}`)
+    await miniStack.bootstrap()
+    await miniStack.deploy('Guarded')
     bookings = await DrivenApplication.start(clients, 'Bookings')
     check = await BookingsCheck.open(clients, bookings)
   }, 300_000)
@@ -42,7 +33,6 @@ describeDeployed('where IAM is enforced', () => {
     await bookings?.stop()
     clients?.destroy()
     await miniStack?.stop()
-    await rm(folder, { recursive: true, force: true })
   }, 60_000)
 
   test('the grants of the stages and of the announcer suffice', async () => {

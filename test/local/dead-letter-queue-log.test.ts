@@ -40,7 +40,15 @@ function run(log: QueueLetters, settlements: SettlementFile) {
     throw new Error('nothing is read')
   }
   return redrive({
-    ...{ topology: 'orders-app', sources: ['orders'], letters: log.letters, log, settlements, clock: systemClock },
+    ...{
+      topology: 'orders-app',
+      sources: ['orders'],
+      generations: new Map(),
+      letters: log.letters,
+      log,
+      settlements,
+      clock: systemClock,
+    },
     ...{ readSource: none, readObject: none, signal: new AbortController().signal, onOutcome: () => undefined },
     function: {
       refusal: () => undefined,

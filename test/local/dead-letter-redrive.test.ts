@@ -31,6 +31,7 @@ async function run(entries: readonly DeadLetterEntry[], answer: Answer = done, c
   const stopped = await redrive({
     topology: 'orders-app',
     sources: ['orders'],
+    generations: new Map(),
     letters: log.letters,
     log,
     settlements,
@@ -73,6 +74,27 @@ test('a record goes to the function as its source held it', async () => {
     },
   ])
   expect([outcomes, open]).toEqual([{ '49545': { kind: 'done' } }, []])
+})
+
+test('what was given up before a reset is refused by name, and stays open; what was given up since goes with its generation', async () => {
+  const { reason } = entryAt('3')
+  const toSinks = entryAt('3', { reason: { ...reason, phase: 'sink' } })
+  const { invoked, outcomes, open } = await run([entryAt('1'), entryAt('2', { generation: 2 }), toSinks], done, {
+    generations: new Map([[entryAt('1').stage, 2]]),
+  })
+  expect(outcomes).toEqual({
+    '1': {
+      kind: 'refused',
+      reason: expect.stringMatching(/^it was given up in generation 1 of stage "\w+", .* is of generation 2: /),
+    },
+    '2': { kind: 'done' },
+    '3': { kind: 'done' },
+  })
+  expect(open).toEqual(['1'])
+  expect(invoked).toMatchObject([
+    { position: '2', redrive: { generation: 2 } },
+    { position: '3', redrive: { applied: true } },
+  ])
 })
 
 test('records go in the order of their positions as integers, whatever the order in which they were given up', async () => {

@@ -137,7 +137,7 @@ export class RedriveWorld {
       return answer
     }
     const work = redrive({
-      ...{ topology: 'redrive-app', sources: ['values'], clock: systemClock, signal, log },
+      ...{ topology: 'redrive-app', sources: ['values'], generations: new Map(), clock: systemClock, signal, log },
       letters: log.letters.filter((one) => !settlements.isSettled(one)),
       settlements: this.#dying(settlements, crash),
       function: { refusal: () => undefined, invoke: (record) => killedAt(() => this.#invoke(record)) },

@@ -187,10 +187,40 @@ test('a bundle needs the adapters of what is bound, and no other', () => {
     'process.env.MILLRACE_ADAPTER_SQS_SINK': '"false"',
     'process.env.MILLRACE_ADAPTER_EVENTBRIDGE_SINK': '"false"',
     'process.env.MILLRACE_ADAPTER_FIREHOSE_SINK': '"false"',
+    'process.env.MILLRACE_ADAPTER_KAFKA_SINK': '"false"',
+    'process.env.MILLRACE_ADAPTER_FRAMES_KAFKA': '"false"',
+    'process.env.MILLRACE_ADAPTER_LINEAGE_KAFKA': '"false"',
+    'process.env.MILLRACE_ADAPTER_ANNOUNCER_KAFKA': '"false"',
+    'process.env.MILLRACE_ADAPTER_DEAD_LETTERS_KAFKA': '"false"',
     'process.env.MILLRACE_ADAPTER_STATE_DYNAMODB': '"false"',
     'process.env.MILLRACE_ADAPTER_FRAMES_KINESIS': '"false"',
     'process.env.MILLRACE_ADAPTER_LINEAGE_KINESIS': '"false"',
     'process.env.MILLRACE_ADAPTER_ANNOUNCER_KINESIS': '"false"',
     'process.env.MILLRACE_ADAPTER_DEAD_LETTERS_SQS': '"false"',
   })
+})
+
+test('what is bound to Kafka needs the adapters of Kafka', () => {
+  const cluster = { brokers: ['b-1:9098'], auth: { kind: 'iam', region: 'eu-west-1' }, tls: true } as const
+  const stateless: StageBindings = {
+    formatVersion: 1,
+    topology: 'app',
+    sources: [{ name: 'a', kind: 'kafka', topic: 'a', mode: 'provisioned' }],
+    sinks: [{ name: 'x', kind: 'kafka', topic: 'x', cluster }],
+    deadLetters: { kind: 'kafka', topic: 'dead', cluster },
+  }
+  expect([...adaptersOf(stateless)]).toEqual(['kafka-sink', 'dead-letters-kafka'])
+  const feeding: StageBindings = {
+    ...stateless,
+    state: { tableName: 't' },
+    feeds: [{ stage: 'by-line', slots: 4, topic: 'by-line', partitions: 4, cluster }],
+  }
+  expect(adaptersOf(feeding)).toEqual(
+    new Set([...adaptersOf(stateless), 'state-dynamodb', 'frames-kafka', 'lineage-kafka']),
+  )
+  const announces = [{ stage: 'by-line', state: { tableName: 't' }, topic: 'by-line', partitions: 4, cluster }]
+  expect([...adaptersOf({ formatVersion: 1, topology: 'app', announces })]).toEqual([
+    'announcer-kinesis',
+    'announcer-kafka',
+  ])
 })

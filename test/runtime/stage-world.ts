@@ -123,9 +123,9 @@ export class StageWorld {
   }
 
   /** Appends dead letters that were sent again. */
-  redrive(ids: readonly string[], values: readonly { readonly key: string }[]): void {
+  redrive(ids: readonly string[], values: readonly { readonly key: string }[], generation = 1): void {
     const records = values.map((value, i) => ({ ...this.#record(value), redrive: ids[i] as string }))
-    this.append(encodeRedriveFrame({ kind: 'redrive', slot: 0, schemaVersion: 1, records }).bytes)
+    this.append(encodeRedriveFrame({ kind: 'redrive', slot: 0, schemaVersion: 1, generation, records }).bytes)
   }
 
   /** Appends any bytes as an entry of the stage's log. */

@@ -2,6 +2,7 @@
 import { systemClock } from '../../../lib/aws/system-clock.ts'
 import { ConfigurationError, describeError } from '../../../lib/core/errors.ts'
 import { Closing } from '../../../lib/local/closing.ts'
+import { grouped } from '../../../lib/local/run-display.ts'
 import type { Arguments, CommandSyntax, Flag } from '../arguments.ts'
 import type { Command, Say } from '../command.ts'
 import { drain } from './drain.ts'
@@ -16,7 +17,7 @@ import { switchAndWait } from './waits.ts'
 const stageFlag: Flag = { value: 'NAME', many: true, help: 'only this stage; repeatable (default: all)' }
 const waitFlag = (otherwise: number): Flag => ({
   value: 'SECONDS',
-  help: `waits so long at most, up to 86,400 (default: ${otherwise})`,
+  help: `waits so long at most, up to 86,400 (default: ${grouped(otherwise)})`,
 })
 
 const statusSyntax: CommandSyntax = {
@@ -100,12 +101,13 @@ async function runStatus(operated: Operated, args: Arguments, say: Say): Promise
 }
 
 async function runSwitch(operated: Operated, args: Arguments, say: Say, enabled: boolean): Promise<void> {
-  const named = args.texts('stage').map((name) => stageIn(operated, name).name)
-  const names = named.length > 0 ? named : operated.stages.map(({ name }) => name)
+  const waitMs = args.integer('wait', 1, 86_400, 600) * 1_000
+  const named = new Set(args.texts('stage').map((name) => stageIn(operated, name).name))
+  const names = operated.stages.flatMap(({ name }) => (named.size === 0 || named.has(name) ? name : []))
   // Behind what they feed when they stop, before it when they go on: what a stage has sent is taken either way.
   const order = enabled ? [...names].reverse() : names
   say(`${enabled ? 'Resuming' : 'Pausing'} ${names.join(', ')} of ${operated.title}.`)
-  const changed = await switchAndWait(operated, order, enabled, args.integer('wait', 1, 86_400, 600) * 1_000)
+  const changed = await switchAndWait(operated, order, enabled, waitMs)
   const already = names.filter((name) => !changed.includes(name))
   const state = enabled ? 'enabled' : 'paused'
   if (changed.length > 0) say(`Now ${state}: ${names.filter((name) => changed.includes(name)).join(', ')}.`)

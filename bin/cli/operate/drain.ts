@@ -1,6 +1,6 @@
 /**
- * Draining: the sources are paused, and each keyed stage processes what was sent to it. Then no frame is on its way any more, and the
- * slots of a stage may be changed, or a stage or a sink be removed.
+ * Draining: the sources are paused, and each keyed stage processes what was sent to it. Then no frame is on its way any more, and a
+ * stage or a sink may be removed, or a stage be given another name.
  */
 import { systemClock } from '../../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../../lib/core/errors.ts'
@@ -36,7 +36,17 @@ export async function drain(operated: Operated, atMostMs: number, say: Say): Pro
     )
   }
   say(`${title} is drained: no record is on its way between its stages. Its sources are paused.`)
+  for (const line of stillSending(operated, keyed)) say(line)
   say(`\`millrace resume ${flags}\` goes on, with what is deployed then.`)
+}
+
+/** What comes due by the clock comes due with paused sources, too. */
+function stillSending({ flags }: Operated, keyed: readonly OperatedStage[]): readonly string[] {
+  const names = keyed.flatMap(({ name, bindings: { feeds = [] } }) => (feeds.length > 0 ? name : []))
+  if (names.length === 0) return []
+  return [
+    `Windows and timers of ${names.join(', ')} still come due by the clock, and are sent to the stages behind: \`millrace pause ${flags} ${names.map((name) => `--stage ${name}`).join(' ')}\` where those are to go.`,
+  ]
 }
 
 /** A stage that is paused itself would be waited for in vain. */

@@ -11,6 +11,7 @@ import {
   GetEventSourceMappingCommand,
   GetFunctionConfigurationCommand,
   type LambdaClient,
+  type ListEventSourceMappingsCommandInput,
   paginateListEventSourceMappings,
   UpdateEventSourceMappingCommand,
 } from '@aws-sdk/client-lambda'
@@ -22,7 +23,7 @@ import { ConfigurationError, describeError } from '../../../lib/core/errors.ts'
 import type { Closing } from '../../../lib/local/closing.ts'
 import { KinesisShardReader } from '../../../lib/local/kinesis-shard-reader.ts'
 import { localDynamoDBClient } from '../../../lib/local/local-tables.ts'
-import { bindingsVariable, type StageBindings } from '../../../lib/plan/stage-bindings.ts'
+import { bindingsVariable, eventSourceArnOf, type StageBindings } from '../../../lib/plan/stage-bindings.ts'
 import { cloudFormationClient, kinesisClient, lambdaClient } from '../dead-letter-clients.ts'
 import { type MappingState, type Operated, orderedStages } from './operated.ts'
 import { firstWaiting, type Place, streamNameIn } from './waiting.ts'
@@ -54,7 +55,7 @@ export async function openStack({ stack, application, endpoint }: StackPlace, cl
     dynamodb: endpoint === undefined ? createDynamoDBClient() : localDynamoDBClient(endpoint),
   }
   for (const client of Object.values(clients)) closing.defer(() => client.destroy())
-  const all = await stageFunctions(await functionsOf(stack, endpoint, closing), clients.lambda)
+  const all = await stageFunctions(stack, endpoint, closing, clients.lambda)
   const functions = ofApplication(all, application, stack)
   const topology = functions[0]?.bindings.topology ?? ''
   const functionOf = (stage: string): StageFunction => {
@@ -95,7 +96,8 @@ export async function openStack({ stack, application, endpoint }: StackPlace, cl
     async rewind(stage, fromMs) {
       const { functionName, bindings } = functionOf(stage)
       await mappings.remove(functionName, bindings)
-      return [rewindAdvice(stage, fromMs)]
+      const isSource = !functions.some(({ bindings: { feeds = [] } }) => feeds.some((fed) => fed.stage === stage))
+      return [isSource ? rewindAdvice(stage, fromMs) : keyedRewindAdvice(stage, fromMs)]
     },
   }
 }
@@ -103,6 +105,10 @@ export async function openStack({ stack, application, endpoint }: StackPlace, cl
 /** What only a deployment can do: a starting position is fixed when a mapping is made, and the stack owns the mapping. */
 const rewindAdvice = (stage: string, fromMs: number): string =>
   `The mapping of source "${stage}" was deleted, since Lambda fixes its starting position when it is made. Bind the source with new KinesisSource(stream, { startingPosition: new Date('${new Date(fromMs).toISOString()}') }) and deploy: the changed position makes CloudFormation create the mapping anew, enabled, and nothing stands in its way. A deployment without that change leaves the source without a mapping.`
+
+/** A keyed stage has no starting position to be set: its mapping is reached by its resource. */
+const keyedRewindAdvice = (stage: string, fromMs: number): string =>
+  `The mapping of stage "${stage}" was deleted, since one that goes on where it stopped would leave records out. Deploy the stack with the table, and with the mapping set to begin anew: const mapping = application.stage('${stage}').mapping.node.defaultChild as CfnEventSourceMapping; mapping.startingPosition = 'AT_TIMESTAMP'; mapping.startingPositionTimestamp = ${Math.floor(fromMs / 1_000)}. The changed position makes CloudFormation create the mapping; leave it in the stack from then on. A deployment without it leaves the stage without a mapping.`
 
 function placesOf(bindings: StageBindings, stage: string, { kinesis, dynamodb }: Clients) {
   const [source] = bindings.sources
@@ -128,6 +134,19 @@ function placesOf(bindings: StageBindings, stage: string, { kinesis, dynamodb }:
   }
 }
 
+/**
+ * What the stages of a stack's applications are bound to, whichever they are. Throws a ConfigurationError where the stack cannot be read,
+ * with that of AWS as its cause.
+ */
+export async function deployedBindings(
+  { stack, endpoint }: Pick<StackPlace, 'stack' | 'endpoint'>,
+  closing: Closing,
+): Promise<readonly StageBindings[]> {
+  const lambda = lambdaClient(endpoint)
+  closing.defer(() => lambda.destroy())
+  return (await stageFunctions(stack, endpoint, closing, lambda)).map(({ bindings }) => bindings)
+}
+
 async function functionsOf(stack: string, endpoint: string | undefined, closing: Closing): Promise<readonly string[]> {
   const client: CloudFormationClient = cloudFormationClient(endpoint)
   closing.defer(() => client.destroy())
@@ -144,9 +163,14 @@ async function functionsOf(stack: string, endpoint: string | undefined, closing:
   return names
 }
 
-async function stageFunctions(names: readonly string[], client: LambdaClient): Promise<readonly StageFunction[]> {
+async function stageFunctions(
+  stack: string,
+  endpoint: string | undefined,
+  closing: Closing,
+  client: LambdaClient,
+): Promise<readonly StageFunction[]> {
   const found: StageFunction[] = []
-  for (const FunctionName of names) {
+  for (const FunctionName of await functionsOf(stack, endpoint, closing)) {
     try {
       const { Environment, Timeout = 3 } = await client.send(new GetFunctionConfigurationCommand({ FunctionName }))
       const text = Environment?.Variables?.[bindingsVariable]
@@ -194,14 +218,13 @@ class Mappings {
     const known = this.#ids.get(functionName)
     try {
       if (known !== undefined) return await this.#client.send(new GetEventSourceMappingCommand({ UUID: known }))
-      for await (const page of paginateListEventSourceMappings(
-        { client: this.#client },
-        { FunctionName: functionName },
-      )) {
-        const found = (page.EventSourceMappings ?? []).find((mapping) => isOf(mapping, bindings))
-        if (found?.UUID === undefined) continue
-        this.#ids.set(functionName, found.UUID)
-        return found
+      for (const question of questionsFor(functionName, bindings)) {
+        for await (const page of paginateListEventSourceMappings({ client: this.#client }, question)) {
+          const found = (page.EventSourceMappings ?? []).find((mapping) => isOf(mapping, functionName, bindings))
+          if (found?.UUID === undefined) continue
+          this.#ids.set(functionName, found.UUID)
+          return found
+        }
       }
       return undefined
     } catch (error) {
@@ -244,9 +267,33 @@ class Mappings {
 
 const seconds = (ms: number): number => Math.floor(ms / 1_000)
 
-/** A function may have mappings of its user's beside that of its stage. */
-const isOf = ({ EventSourceArn }: EventSourceMappingConfiguration, { sources }: StageBindings): boolean =>
-  EventSourceArn !== undefined && sources.some((source) => Object.values(source).includes(EventSourceArn))
+/**
+ * What to ask Lambda for a stage's mapping. By the plain name it lists what invokes the function itself, and with provisioned concurrency
+ * the mapping invokes the alias `live`: so it is asked by the source, which is one whatever is invoked. Only a Kafka cluster of the
+ * user's own has no ARN.
+ */
+function questionsFor(
+  functionName: string,
+  { sources }: StageBindings,
+): readonly ListEventSourceMappingsCommandInput[] {
+  const arns = sources.map(eventSourceArnOf).filter((arn) => arn !== undefined)
+  if (arns.length > 0) return arns.map((EventSourceArn) => ({ EventSourceArn }))
+  return [{ FunctionName: functionName }, { FunctionName: `${functionName}:live` }]
+}
+
+/** A source may have mappings to other functions, and a function mappings of its user's beside that of its stage. */
+function isOf(
+  { FunctionArn = '', EventSourceArn, Topics = [] }: EventSourceMappingConfiguration,
+  functionName: string,
+  { sources }: StageBindings,
+): boolean {
+  // arn:aws:lambda:<region>:<account>:function:<name>, and where an alias is invoked, its name.
+  if (FunctionArn.split(':')[6] !== functionName) return false
+  return sources.some(
+    (source) =>
+      eventSourceArnOf(source) === EventSourceArn && (source.kind !== 'kafka' || Topics.includes(source.topic)),
+  )
+}
 
 function refused(what: string, error: unknown): ConfigurationError {
   const { name, message } = describeError(error)

@@ -4,7 +4,7 @@
  * 1. Each hour so many devices report that never report again; the steady ones report every hour, until the end.
  * 2. After each hour TTL removes what has expired, all at once. (DynamoDB takes up to a few days for it.)
  * 3. What is allowed to be there is computed apart from the runner, from the rule in docs/state-table.md: an item stays for its TTL, the
- *    retention of the input and a day after it was written last.
+ *    retentions of the source and of the stage's stream, and a day after it was written last.
  */
 import {
   boundedStateApp,
@@ -44,14 +44,17 @@ export interface Hour {
   readonly mostVisible: number
 }
 
-/** Kinesis keeps records for a day where nobody says otherwise. */
+/** Kinesis keeps records for a day where nobody says otherwise, in the source and in the stream of the stage. */
 export const retention = days(1)
 const hourMs = hours(1).ms
 /** The two map states of the topology. */
 const maps = 2
 
+/** How long after its last write TTL may take an item. */
+const lingerMs = visibleFor.ms + 2 * retention.ms + days(1).ms
+
 /** After how many hours the last item of a device that reports no more has gone. */
-export const hoursUntilEmpty = Math.ceil((visibleFor.ms + retention.ms + days(1).ms) / hourMs) + 1
+export const hoursUntilEmpty = Math.ceil(lingerMs / hourMs) + 1
 
 export class Day {
   readonly #settings: DaySettings
@@ -99,7 +102,6 @@ export class Day {
     const { clock, model } = this.#world
     const table = this.#world.tableOf('by-device')
     const sortKeys = itemsOf(model, table).map(({ sk }) => sk?.S ?? '')
-    const lingerMs = visibleFor.ms + retention.ms + days(1).ms
     const allowed = (written: ReadonlyMap<string, number>): number =>
       [...written.values()].filter((writtenMs) => writtenMs + lingerMs >= clock.nowMs()).length
     return {

@@ -14,8 +14,9 @@ export async function runBoundedState(settings: DaySettings, signal: AbortSignal
     [
       `For ${grouped(inputHours)} hours ${grouped(devices)} new devices report each hour, and never again; ${grouped(steady)} report every hour until the end.`,
       `Of each device every kind of state is kept (value, list, map, reducing, aggregating), once with a TTL by event time and once by`,
-      `processing time: ${visibleFor.ms / hourMs} hours. TTL may remove an item once its last value has expired and the retention of the input (${retention.ms / hourMs} h) and a`,
-      `day have passed, since no attempt lives longer than that. Two clocks are virtual: that of the function and that of DynamoDB.`,
+      `processing time: ${visibleFor.ms / hourMs} hours. TTL may remove an item once its last value has expired and the retentions of the source and of the`,
+      `stage's stream (${retention.ms / hourMs} h each) and a day have passed: a record that finds the value may have waited in both. Two clocks are`,
+      `virtual: that of the function and that of DynamoDB.`,
       '',
     ].join('\n'),
   )

@@ -22,10 +22,18 @@ export interface DashboardParts {
 const wide = 24
 const narrow = 6
 
+/**
+ * The alarms of one widget at most: CloudWatch refuses a dashboard with a widget of more.
+ *
+ * @see https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
+ */
+const mostAlarms = 100
+
 export function dashboardOf(scope: Construct, { application, stages, announcer, alarms }: DashboardParts): Dashboard {
   const dashboard = new Dashboard(scope, 'Dashboard')
-  if (alarms.length > 0) {
-    dashboard.addWidgets(new AlarmStatusWidget({ title: application, alarms: [...alarms], width: wide, height: 4 }))
+  for (let from = 0; from < alarms.length; from += mostAlarms) {
+    const shown = alarms.slice(from, from + mostAlarms)
+    dashboard.addWidgets(new AlarmStatusWidget({ title: application, alarms: shown, width: wide, height: 4 }))
   }
   for (const stage of stages) {
     dashboard.addWidgets(new TextWidget({ markdown: `## ${stage.name} (${stage.plan.kind})`, width: wide, height: 1 }))

@@ -1,8 +1,5 @@
 import { stableUuid } from '../stable-uuid.ts'
-import type { FailureMessage, SourceFormat, SourceRecord } from './ports.ts'
-
-/** Why a batch was given up, as the envelope says it. */
-export type FailureCondition = 'RetryAttemptsExhausted' | 'RetriesExhausted' | 'RecordAgeExceeded'
+import type { FailureCondition, FailureMessage, SourceFormat, SourceRecord } from './ports.ts'
 
 export interface GivenUpBatch {
   readonly records: readonly SourceRecord[]

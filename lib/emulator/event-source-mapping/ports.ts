@@ -3,9 +3,6 @@
  * under a virtual clock and scripted ports the same script gives the same run.
  */
 
-import type { FailureCondition } from './envelope.ts'
-import type { Verdict } from './response.ts'
-
 /** One record of a shard, as the source holds it. */
 export interface SourceRecord {
   /** A decimal integer of up to about 56 digits, comparable within its shard only. */
@@ -98,6 +95,16 @@ export interface FailureDestination {
   /** One attempt: when it rejects, the failure is counted and the stream moves on, as on AWS. */
   send(message: FailureMessage): Promise<void>
 }
+
+/** What an answered invocation means for its batch. */
+export type Verdict =
+  | { readonly kind: 'success'; readonly unrecognised?: string }
+  | { readonly kind: 'failure'; readonly reason: string }
+  /** `left` are the indexes, ascending, of what is retried; everything else is done. */
+  | { readonly kind: 'partial'; readonly left: readonly number[]; readonly reason: string }
+
+/** Why a batch was given up, as the envelope says it. */
+export type FailureCondition = 'RetryAttemptsExhausted' | 'RetriesExhausted' | 'RecordAgeExceeded'
 
 export interface FailureMessage {
   /** The SQS body, SNS message or S3 object, to be serialised as JSON. */

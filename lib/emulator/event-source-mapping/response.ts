@@ -1,11 +1,4 @@
-import type { SourceFormat, SourceRecord } from './ports.ts'
-
-/** What an answered invocation means for its batch. */
-export type Verdict =
-  | { readonly kind: 'success'; readonly unrecognised?: string }
-  | { readonly kind: 'failure'; readonly reason: string }
-  /** `left` are the indexes, ascending, of what is retried; everything else is done. */
-  | { readonly kind: 'partial'; readonly left: readonly number[]; readonly reason: string }
+import type { SourceFormat, SourceRecord, Verdict } from './ports.ts'
 
 export interface ResponseRules {
   readonly reportsItemFailures: boolean

@@ -7,7 +7,7 @@ import type { SourceRecord } from '../../core/record.ts'
 import type { FeedingStage } from '../../plan/plan.ts'
 import { Lateness } from '../../time/lateness.ts'
 import { failureAt, type Halt, isBehind, moved, type PartitionBatch, type PartitionFailure, rest } from '../batch.ts'
-import { deadLetterOf } from '../dead-letter.ts'
+import { deadLetterOf, later } from '../dead-letter.ts'
 import { DecodeError, type Decoder, leftOut } from '../decode.ts'
 import { endOf } from '../frames/position.ts'
 import { Pace } from '../invocation.ts'
@@ -111,10 +111,10 @@ class FeedingAttempt {
     return this.#finish(halt)
   }
 
-  /** Where a port fails, progress is still written: for what is done, and so that nothing stays suspected. */
+  /** Where a port fails, progress is still written: for what is done, and so that no note of this attempt stays. */
   async #tryAll(lastNumber: number): Promise<Halt | undefined> {
     try {
-      await this.#learnLookups()
+      await this.#learnLookups(lastNumber)
       return await this.#stepAll(lastNumber)
     } catch (error) {
       if (error instanceof ConfigurationError) throw error
@@ -122,20 +122,31 @@ class FeedingAttempt {
     }
   }
 
-  /** When the batch's only entry arrived, a record or an aggregate of several; undefined where it has several entries. */
+  /**
+   * When the batch's only entry arrived, a record or an aggregate of several; undefined where it has several entries. A batch that is
+   * never bisected is suspected as one: then it is when its first entry did.
+   */
   #loneArrivalMs(): number | undefined {
     const [entry] = this.#records as [SourceRecord]
-    return this.#records.every(({ position }) => position === entry.position) ? entry.arrivalTimeMs : undefined
+    const isAlone = this.#records.every(({ position }) => position === entry.position)
+    return isAlone || !this.#parts.isBisected ? entry.arrivalTimeMs : undefined
   }
 
-  /** One call per lookup table for all keys of the batch. */
-  async #learnLookups(): Promise<void> {
+  /** One call per lookup table for all keys of what is to be stepped: the others may hold one that kills. */
+  async #learnLookups(lastNumber: number): Promise<void> {
     const { stage } = this.#parts
     const steps = stage.tables.filter(({ kind }) => kind === 'lookup').length
     if (steps === 0) return
     const { target } = this.#outbox
+    const { number, doneThrough, failing } = this.#progress.now
+    const toStep = this.#records.filter((_, i) => {
+      const its = number + i + 1
+      return (
+        its > doneThrough && its <= lastNumber && verdictOf(failing, its, this.#parts.attempts) !== 'give-up-unseen'
+      )
+    })
     const learn = () => {
-      for (const record of this.#records) {
+      for (const record of toStep) {
         if (this.#returning.has(record)) continue
         try {
           const value = this.#counts(record) ? this.#parts.decode(record) : leftOut
@@ -268,7 +279,10 @@ class FeedingAttempt {
     const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
     const markMs = this.#ownMarkMs(index)
     return {
-      entry: deadLetterOf(record, failure, where, { ownMarkMs: Number.isFinite(markMs) ? markMs : null }),
+      entry: deadLetterOf(record, failure, where, {
+        ownMarkMs: Number.isFinite(markMs) ? markMs : null,
+        ...later(this.#progress.now.generation),
+      }),
       record,
     }
   }
@@ -319,11 +333,11 @@ class FeedingAttempt {
       doneThrough,
       sent: this.#sent,
       failing,
-      suspect: undefined,
+      suspect: this.#progress.suspectAfter(doneThrough),
     }
     this.#report(halt, end)
-    const isNews =
-      end !== undefined || doneThrough > progress.doneThrough || failing !== progress.failing || progress.suspect
+    const isFurther = end !== undefined || doneThrough > progress.doneThrough
+    const isNews = isFurther || failing !== progress.failing || next.suspect !== progress.suspect
     const { completed: done } = isNews ? await this.#progress.finish(next, this.#stop.closing) : progress
     if (this.#progress.ownVersion !== undefined && end !== undefined) {
       const markMs = next.largestEventTimeMs - this.#parts.stage.source.outOfOrdernessMs

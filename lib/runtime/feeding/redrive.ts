@@ -2,22 +2,28 @@
  * Dead letters of a feeding stage on their way through its steps once more.
  *
  * Invariants (cited by test/runtime/feeding/redrive.test.ts)
- * 1. They are stepped beside the log: progress is neither read nor written, so nothing is skipped, moved or held up by them.
+ * 1. They are stepped beside the log: progress of partitions is neither read nor written, so nothing is skipped, moved or held up by
+ *    them.
  * 2. An output to a keyed stage travels in a redrive frame, under an identity that follows from the record's coordinates and
  *    the place of the output. Its key takes that identity once, however often the record is redriven.
  * 3. Sinks are sent to, and dead letters written, only when all frames were taken. So a dead letter says rightly what the
  *    record has done to keyed state: of the phase `sink`, all of it.
  * 4. A record that has done that already goes to the sinks alone, and a dead letter of this redrive says so again.
+ * 5. A record that was given up in an older generation is dropped: the reset since then has it read again, or counts without it. Its
+ *    frames carry the generation, so that they are dropped where the reset comes between. One that goes to the sinks alone changes no
+ *    state, so it goes.
  */
 import { isRetryable, isTerminal } from '../../core/errors.ts'
 import type { SourceRecord } from '../../core/record.ts'
 import { failureAt, type PartitionBatch, type PartitionFailure, rest } from '../batch.ts'
-import { deadLetterIdOf, deadLetterOf, type Redrive } from '../dead-letter.ts'
+import { deadLetterIdOf, deadLetterOf, later, type Redrive } from '../dead-letter.ts'
 import { DecodeError, leftOut } from '../decode.ts'
 import type { FramePublisher } from '../frames/publisher.ts'
 import { redriveFrames } from '../frames/redrive-frames.ts'
 import { outOfTime, type Stop } from '../lane.ts'
 import { type GivenUp, Outbox } from '../outbox.ts'
+import { readGeneration } from '../progress/generation.ts'
+import { resetUnderway } from '../progress/open.ts'
 import { blankSourceProgress } from '../progress/progress.ts'
 import { ImpureStepError, runTwice } from '../purity.ts'
 import { endOfTimeMs, isSkewed } from '../skew.ts'
@@ -69,6 +75,7 @@ class RedriveAttempt {
   }
 
   async run(): Promise<Undone | undefined> {
+    if (await this.#isOutdated()) return undefined
     await this.#learnLookups()
     const halt = this.#stepAll()
     try {
@@ -79,6 +86,23 @@ class RedriveAttempt {
     const through = { markMs: Number.NEGATIVE_INFINITY, completeThrough: 0, firstOrdinal: 0 }
     const refused = await this.#outbox.deliver(this.#stop, through)
     return refused ? { index: refused.ordinal, error: refused.error } : halt
+  }
+
+  /** Whether the application was reset since the records were given up; throws a RetryableError while it is being reset. */
+  async #isOutdated(): Promise<boolean> {
+    const { store, stage, ports } = this.#parts
+    const { generation: of = 1, applied } = this.#redrive
+    if (applied) return false
+    const now = await readGeneration(store, stage.name, this.#stop.signal)
+    if (of > now.generation || (of === now.generation && now.isHeld === true)) throw resetUnderway(stage.name)
+    if (of === now.generation) return false
+    ports.metrics.count('redrives-dropped', this.#records.length)
+    ports.logger.warn('redriven records were given up before a reset and are dropped', {
+      records: this.#records.length,
+      generation: of,
+      generationNow: now.generation,
+    })
+    return true
   }
 
   /** One call per lookup table for all keys of the records. */
@@ -170,8 +194,8 @@ class RedriveAttempt {
     const { topology, stage, ports } = this.#parts
     const record = this.#records[index] as SourceRecord
     const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
-    const { ownMarkMs, applied } = this.#redrive
-    const more = applied ? { ownMarkMs, applied } : { ownMarkMs }
+    const { ownMarkMs, applied, generation } = this.#redrive
+    const more = { ownMarkMs, ...(applied && { applied }), ...later(generation) }
     return { entry: deadLetterOf(record, failure, where, more), record }
   }
 
@@ -181,7 +205,8 @@ class RedriveAttempt {
     for (const [i, lane] of feeds.entries()) {
       const outputs = lane.take()
       if (outputs.length === 0 || this.#redrive.applied) continue
-      const frames = redriveFrames(outputs, this.#parts.stage.feeds[i]?.keyBy.schema.version ?? 1)
+      const schemaVersion = this.#parts.stage.feeds[i]?.keyBy.schema.version ?? 1
+      const frames = redriveFrames(outputs, { schemaVersion, ...later(this.#redrive.generation) })
       const publisher = this.#parts.publishers[i] as FramePublisher
       const inTime = publisher.publish(frames, this.#stop.signal).then(() => true)
       if (!(await Promise.race([inTime, this.#stop.late]))) throw outOfTime()

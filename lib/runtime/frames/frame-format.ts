@@ -4,8 +4,9 @@
  * 1. What is decoded equals what was encoded, whatever the texts, times and values are.
  * 2. Bytes that were changed, cut or lengthened are a TerminalError, never another record.
  * 3. The envelope (mark, checksum, version, length) is the same in every version. A version newer than ours is a
- *    RetryableError: the reader is being deployed. Version n also reads version n - 1. Version 2 may have tagged values, and
- *    is written only where there is one: all other frames are those of version 1, which the release before reads.
+ *    RetryableError: the reader is being deployed. Version n also reads version n - 1. Version 2 may have tagged values or redriven
+ *    records of a later generation, and is written only where there are such: all other frames are those of version 1, which the
+ *    release before reads.
  * 4. Claims and records ascend, and each record lies in a claim: a frame that breaks this is never sent.
  * 5. A frame fits in a Kinesis record of 1 MiB with its partition key.
  * 6. Records of a redrive frame ascend, and each has the identity of its redrive.
@@ -26,9 +27,9 @@ import type {
 import { comparePositions, type Interval, justBefore, type Position } from './position.ts'
 import { RecordRows, readRecords } from './record-rows.ts'
 
-/** The version of a frame without tagged values, and of one with any. */
+/** The version of a frame that has nothing which is new in the second, and of one that has. */
 const plainVersion = 1
-const taggedVersion = 2
+const laterVersion = 2
 const newestReadableVersion = 2
 const oldestReadableVersion = 1
 
@@ -44,7 +45,7 @@ const bodyFrom = 11
 
 const noBytes: Uint8Array = new Uint8Array()
 
-const kinds = ['frame', 'control', 'redrive'] as const
+const kinds = ['frame', 'control', 'redrive', 'redrive-of-generation'] as const
 const senders = ['announcer', 'stage'] as const
 const states = ['open', 'idle', 'closed'] as const
 
@@ -180,7 +181,7 @@ export function sealFrame(head: FrameHead, rows: WrittenRows): EncodedFrame {
   return seal(head.slot, writeHead, rows.bytes, versionOf(rows.hasTagged))
 }
 
-const versionOf = (hasTagged: boolean): number => (hasTagged ? taggedVersion : plainVersion)
+const versionOf = (isLater: boolean): number => (isLater ? laterVersion : plainVersion)
 
 function checkAscending(records: readonly OutgoingRecord[]): void {
   let before: Position | undefined
@@ -239,7 +240,7 @@ interface OutgoingRedrive extends Omit<RedriveFrame, 'records'> {
 }
 
 /** Encodes dead letters of one slot to be sent again. Throws as {@link encodeFrame} does. */
-export function encodeRedriveFrame({ slot, schemaVersion, records }: OutgoingRedrive): EncodedFrame {
+export function encodeRedriveFrame({ slot, schemaVersion, generation = 1, records }: OutgoingRedrive): EncodedFrame {
   checkAscending(records)
   const rows = new RecordRows()
   for (const record of records) {
@@ -247,12 +248,13 @@ export function encodeRedriveFrame({ slot, schemaVersion, records }: OutgoingRed
     rows.add(record)
   }
   const writeHead = (writer: ByteWriter) => {
-    writer.byte(kinds.indexOf('redrive'))
+    writer.byte(kinds.indexOf(generation === 1 ? 'redrive' : 'redrive-of-generation'))
     writer.count(slot)
     writer.count(schemaVersion)
+    if (generation > 1) writer.count(generation)
     writer.count(records.length)
   }
-  return seal(slot, writeHead, rows.bytes, versionOf(rows.hasTagged(rows.byteLength)))
+  return seal(slot, writeHead, rows.bytes, versionOf(generation > 1 || rows.hasTagged(rows.byteLength)))
 }
 
 /** Positions by slot: the slots ascending, numbers as distances from the largest. */
@@ -314,8 +316,9 @@ function readControl(reader: ByteReader): ControlFrame {
   return { kind: 'control', from, slot, news }
 }
 
-function readRedrive(reader: ByteReader): RedriveFrame {
-  const head = { slot: reader.count(), schemaVersion: reader.count() }
+function readRedrive(reader: ByteReader, hasGeneration: boolean): RedriveFrame {
+  const place = { slot: reader.count(), schemaVersion: reader.count() }
+  const head = hasGeneration ? { ...place, generation: reader.count() } : place
   const records = readRecords(reader, reader.size())
   reader.end()
   if (records.some(({ redrive }) => redrive === undefined)) reader.refuse('a redriven record has no identity')
@@ -340,6 +343,8 @@ export function decodeFrame(bytes: Uint8Array): Frame | ControlFrame | RedriveFr
     case 'control':
       return readControl(reader)
     case 'redrive':
-      return readRedrive(reader)
+      return readRedrive(reader, false)
+    case 'redrive-of-generation':
+      return readRedrive(reader, true)
   }
 }

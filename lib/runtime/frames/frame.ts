@@ -88,6 +88,8 @@ export interface RedriveFrame {
   readonly kind: 'redrive'
   readonly slot: number
   readonly schemaVersion: number
+  /** The generation that the records were given up in: a partition of a later one drops them. @default 1 */
+  readonly generation?: number
   /** Each has its redrive identity. Their positions ascend, say their order in the frame, and nothing else. */
   readonly records: readonly FrameRecord[]
 }

@@ -18,6 +18,10 @@ export type { FramePublisher } from '../ports.ts'
 export interface FrameStream {
   /** How messages call it, such as `stream "orders-by-customer"`. */
   readonly label: string
+  /** @default 5 MiB */
+  readonly maxBytesPerRequest?: number
+  /** Requests in flight at a time. @default 4 */
+  readonly maxRequests?: number
   /** Puts frames of different slots. Undefined says that all were taken, else there is an answer for each. */
   put(frames: readonly EncodedFrame[]): Promise<readonly Answer[] | undefined>
 }
@@ -39,8 +43,8 @@ export function framePublisher(stream: FrameStream, ports: DeliveryPorts): Frame
   const destination: Destination<EncodedFrame> = {
     label: stream.label,
     maxItemsPerRequest: framesPerRequest,
-    maxBytesPerRequest: bytesPerRequest,
-    maxRequests: 4,
+    maxBytesPerRequest: stream.maxBytesPerRequest ?? bytesPerRequest,
+    maxRequests: stream.maxRequests ?? 4,
     sizeOf: ({ bytes }) => bytes.byteLength + keyBytes,
     orderKeyOf: ({ slot }) => String(slot),
     send: (frames) => stream.put(frames),

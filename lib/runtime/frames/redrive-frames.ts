@@ -1,15 +1,18 @@
 /** Cuts redriven records into frames. */
-import type { EncodedFrame, OutgoingRecord } from './frame.ts'
+import type { EncodedFrame, OutgoingRecord, RedriveFrame } from './frame.ts'
 import { defaultFrameBytes, encodeRedriveFrame } from './frame-format.ts'
 import { mostRowBytes } from './record-rows.ts'
 import type { SlottedRecord } from './sender.ts'
 
 /** Frames of records in the order of their positions, each with its redrive identity: slot by slot, each slot's in order. */
-export function redriveFrames(records: readonly SlottedRecord[], schemaVersion: number): readonly EncodedFrame[] {
+export function redriveFrames(
+  records: readonly SlottedRecord[],
+  head: Pick<RedriveFrame, 'schemaVersion' | 'generation'>,
+): readonly EncodedFrame[] {
   const bySlot = Map.groupBy(records, ({ slot }) => slot)
   return [...bySlot].flatMap(([slot, own]) =>
     cut(own.map(({ record }) => record)).map((part) =>
-      encodeRedriveFrame({ kind: 'redrive', slot, schemaVersion, records: part }),
+      encodeRedriveFrame({ kind: 'redrive', slot, ...head, records: part }),
     ),
   )
 }

@@ -133,7 +133,8 @@ class KeyedAttempt {
       deadLetterOf: (index, failure) => {
         const line = this.#log.lines[index] as Line
         const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
-        return lineDeadLetter(line, this.#log.entries[line.entry] as SourceRecord, failure, where)
+        const { generation } = this.#progress.now
+        return lineDeadLetter(line, this.#log.entries[line.entry] as SourceRecord, failure, where, generation)
       },
     })
   }
@@ -143,7 +144,7 @@ class KeyedAttempt {
     return this.#finish((await this.#tryAll()) ?? haltBeyond(this.#lastNumber, this.#log.lastNumber) ?? unread)
   }
 
-  /** Where a port fails, progress is still written: for what is done, and so that nothing stays suspected. */
+  /** Where a port fails, progress is still written: for what is done, and so that no note of this attempt stays. */
   async #tryAll(): Promise<Halt | undefined> {
     try {
       // A version that this attempt wrote itself, over a suspect, is still the cache's own.
@@ -298,14 +299,15 @@ class KeyedAttempt {
       operatorStates: this.#operatorStates.afterEntries(this.#log.lines, entries),
       doneThrough,
       failing: this.#progress.failingAfter(halt, doneThrough),
-      suspect: undefined,
+      suspect: this.#progress.suspectAfter(doneThrough),
       sent: this.#flush.sent,
       earliest: this.#due.earliest(halt !== undefined, passedBy(result)),
       firing: this.#flush.openCut(doneThrough),
     }
     this.#report(halt, entries, result.watermarkMs)
     const isFurther = entries > 0 || doneThrough > now.doneThrough || next.firing !== now.firing
-    if (!isFurther && next.failing === now.failing && !now.suspect) return { done: now.completed, error: halt?.error }
+    const isNews = isFurther || next.failing !== now.failing || next.suspect !== now.suspect
+    if (!isNews) return { done: now.completed, error: halt?.error }
     const stored = await this.#progress.finish(next, this.#stop.closing)
     const { ownVersion } = this.#progress
     if (ownVersion !== undefined && !this.#flush.isAhead)
@@ -333,6 +335,7 @@ class KeyedAttempt {
     metrics.count('records-in', recordsStepped)
     if (Number.isFinite(watermarkMs)) metrics.gauge('watermark-lag', clock.nowMs() - watermarkMs, 'milliseconds')
     if (this.#log.duplicates > 0) metrics.count('duplicates-dropped', this.#log.duplicates)
+    if (this.#log.redrivesDropped > 0) metrics.count('redrives-dropped', this.#log.redrivesDropped)
     if (keysWritten > 0) {
       metrics.count('keys-written', keysWritten)
       metrics.gauge('collapse', recordsStepped / keysWritten, 'count')

@@ -156,8 +156,8 @@ export class KeyedFlush {
 
   /** Whether the draft's state fits in its item: throws a TerminalError where not. */
   checkFits(draft: KeyDraft): CheckedCommit {
-    const { stage, ports, retentionMs } = this.#of.parts
-    return checkedDraft(draft.commit(ports.clock.nowMs(), retentionMs), { stage: stage.name })
+    const { stage, ports, chainRetentionMs } = this.#of.parts
+    return checkedDraft(draft.commit(ports.clock.nowMs(), chainRetentionMs), { stage: stage.name })
   }
 
   /** The commits of drafts, but for those that are looked at after each step. Throws {@link TooLarge}. */
@@ -189,12 +189,12 @@ export class KeyedFlush {
   /** Commits a draft, at first as it was checked; where another attempt was there before, what that one left to do. */
   async #commit(draft: KeyDraft, checked: CheckedCommit | undefined): Promise<void> {
     const { parts, keys, stop } = this.#of
-    const { store, ports, retentionMs } = parts
+    const { store, ports, chainRetentionMs } = parts
     const { key, position: target } = draft
     let ours = draft
     let next = checked
     while (ours.isChanged) {
-      const outcome = await store.commit(next ?? ours.commit(ports.clock.nowMs(), retentionMs), stop.signal)
+      const outcome = await store.commit(next ?? ours.commit(ports.clock.nowMs(), chainRetentionMs), stop.signal)
       if (outcome.status === 'committed') {
         ours.committed()
         this.#keysWritten++

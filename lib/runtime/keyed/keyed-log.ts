@@ -16,18 +16,20 @@ export class KeyedLog {
   readonly #before: KeyedProgress
   readonly #retentionMs: number
   readonly #slots: SlotMemo
+  readonly #isBisected: boolean
   readonly #reads: { readonly stage: string; readonly version: number }
   readonly #fold: KeyedFold
 
   constructor(
     entries: readonly SourceRecord[],
     before: KeyedProgress,
-    parts: Pick<KeyedParts, 'retentionMs' | 'slots' | 'stage'>,
+    parts: Pick<KeyedParts, 'retentionMs' | 'slots' | 'stage' | 'isBisected'>,
   ) {
     this.entries = entries
     this.#before = before
     this.#retentionMs = parts.retentionMs
     this.#slots = parts.slots
+    this.#isBisected = parts.isBisected
     this.#reads = { stage: parts.stage.name, version: parts.stage.input.schema.version }
     this.#fold = this.#newFold()
   }
@@ -71,14 +73,22 @@ export class KeyedLog {
     return this.lines.at(-1)?.number ?? this.#before.number
   }
 
-  /** When its only entry arrived, in ms since 1970 UTC; undefined where it has several. */
+  /**
+   * When its only entry arrived, in ms since 1970 UTC; undefined where it has several. A batch that is never bisected is suspected as
+   * one: then it is when its first entry did.
+   */
   get loneArrivalMs(): number | undefined {
-    return this.entries.length === 1 ? this.entries[0]?.arrivalTimeMs : undefined
+    return this.entries.length === 1 || !this.#isBisected ? this.entries[0]?.arrivalTimeMs : undefined
   }
 
   /** Records that were dropped as they had been read before. */
   get duplicates(): number {
     return this.#fold.duplicates
+  }
+
+  /** Redriven records that were dropped as they had been given up in an older generation. */
+  get redrivesDropped(): number {
+    return this.#fold.redrivesDropped
   }
 
   /** What the stage's watermark was before the line of that index; of a partition of several parents, that of the slowest. */

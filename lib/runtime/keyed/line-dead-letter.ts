@@ -1,6 +1,6 @@
 /** The dead letter of a line: of a record with the coordinates of its source, or of an entry that cannot be decoded. */
 import { type RecordInfo, SourceRecord } from '../../core/record.ts'
-import { type DeadLetter, deadLetterOf } from '../dead-letter.ts'
+import { type DeadLetter, deadLetterOf, later } from '../dead-letter.ts'
 import { positionHashOf } from '../frames/position.ts'
 import type { GivenUp } from '../outbox.ts'
 import type { DueTimer } from '../program.ts'
@@ -15,6 +15,7 @@ export function lineDeadLetter(
   entry: SourceRecord,
   failure: GivenUp,
   where: { readonly topology: string; readonly stage: string; readonly failedAtMs: number },
+  generation: number,
 ): { readonly entry: DeadLetter; readonly record: RecordInfo } {
   const { slot, number, record, schemaVersion } = line
   if (record === undefined) return { entry: deadLetterOf(entry, failure, where), record: entry }
@@ -23,13 +24,13 @@ export function lineDeadLetter(
   const original = new SourceRecord({ source, partition, position, subPosition, arrivalTimeMs, key, payload: value })
   const ownMarkMs = Number.isFinite(record.ownMarkMs) ? record.ownMarkMs : null
   const skewed = record.ownMarkMs === endOfTimeMs ? { isSkewed: true as const } : {}
-  const later = schemaVersion === 1 ? {} : { schemaVersion }
-  const keyed = { side, slot, number, eventTimeMs, ownMarkMs, ...skewed, ...later }
+  const newer = schemaVersion === 1 ? {} : { schemaVersion }
+  const keyed = { side, slot, number, eventTimeMs, ownMarkMs, ...skewed, ...newer }
   // Several records of the stage may come of one source record, so its own number names each. One that was redriven keeps
   // its identity: it is one dead letter, however often it is redriven and fails, and its key takes it once.
   const id = record.redrive ?? `${where.stage}/slot-${slot}/${number}`
   return {
-    entry: deadLetterOf(original, failure, where, { id, keyed }),
+    entry: deadLetterOf(original, failure, where, { id, keyed, ...later(generation) }),
     record: new OutputRecordInfo(where.stage, slot, { number, keyHash: undefined }, record),
   }
 }

@@ -245,7 +245,7 @@ export class LineSteps {
         this.#takeBack(draft)
         begin()
       },
-      changes: () => draft.changesText(),
+      changes: () => draft.changes(),
       setTrace: (trace) => {
         target.trace = trace
       },

@@ -8,11 +8,11 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { ConfigurationError } from '../../core/errors.ts'
-import { operatorsOf } from '../../plan/lock.ts'
+import { type KeyedStageLock, operatorsOf } from '../../plan/lock.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
 
 /** One state; `windows` tells apart how window operators lay out theirs. */
-type RecordedState = {
+export type RecordedState = {
   readonly kind: string
   readonly version: number
   readonly windows?: 'slices' | 'sessions' | 'count'
@@ -21,9 +21,12 @@ type RecordedState = {
 export type RecordedStates = { readonly [name: string]: RecordedState }
 
 /** What a stage declares, as a manifest has it. */
-export function declaredStates(stage: KeyedStage): RecordedStates {
+export const declaredStates = (stage: KeyedStage): RecordedStates => statesOf(operatorsOf(stage))
+
+/** What a lock says of the operators of a stage, as a manifest has it. */
+export function statesOf(operators: KeyedStageLock['operators']): RecordedStates {
   const declared: Record<string, RecordedState> = {}
-  for (const { window, states } of Object.values(operatorsOf(stage))) {
+  for (const { window, states } of Object.values(operators)) {
     for (const [name, state] of Object.entries(states)) {
       declared[name] = window === undefined ? state : { ...state, windows: layoutOf(window) }
     }
@@ -46,18 +49,23 @@ export function mergedStates(
   declared: RecordedStates,
 ): RecordedStates | undefined {
   for (const [name, now] of Object.entries(declared)) {
-    if (Object.hasOwn(recorded, name)) refuseOther(stage, name, recorded[name] as RecordedState, now)
+    const otherwise = misreadState(stage, name, recorded, now)
+    if (otherwise !== undefined) throw new ConfigurationError(otherwise, { code: 'state-changed' })
   }
   const merged = { ...recorded, ...declared }
   return isDeepStrictEqual(merged, recorded) ? undefined : merged
 }
 
-function refuseOther(stage: string, name: string, recorded: RecordedState, now: RecordedState): void {
-  if (recorded.kind === now.kind && recorded.windows === now.windows) return
-  throw new ConfigurationError(
-    `state "${name}" of stage "${stage}" is ${kindOf(now)}, but its table has values of it that are ${kindOf(recorded)}: go back to that kind, or give the new state another name.`,
-    { code: 'state-changed' },
-  )
+/** Why a declared state would misread what was recorded under its name, and what to do; undefined where it would not. */
+export function misreadState(
+  stage: string,
+  name: string,
+  recorded: RecordedStates,
+  now: RecordedState,
+): string | undefined {
+  const before = Object.hasOwn(recorded, name) ? (recorded[name] as RecordedState) : now
+  if (before.kind === now.kind && before.windows === now.windows) return undefined
+  return `state "${name}" of stage "${stage}" is ${kindOf(now)}, but its table has values of it that are ${kindOf(before)}: go back to that kind, or give the new state another name.`
 }
 
 const kindOf = ({ kind, windows }: RecordedState): string =>

@@ -14,7 +14,8 @@
  *
  * A frame whose values have a newer schema version than the stage knows is left where it is, as one of a newer format is.
  *
- * What an upstream of an older generation says is dropped (generation.ts); within, upstreams are named by their stage alone.
+ * What an upstream of an older generation says is dropped (generation.ts), and so is a redriven record that was given up in one; within,
+ * upstreams are named by their stage alone.
  * The fold reads nothing but the log, so two attempts at one position make the same of it.
  */
 import { isTerminal, RetryableError, TerminalError } from '../../core/errors.ts'
@@ -107,6 +108,7 @@ export class KeyedFold {
   #processingMs: number
   #known: boolean
   #duplicates = 0
+  #redrivesDropped = 0
   /** True where the marks may say another watermark than when it was last made of them; so as long as it is not known. */
   #marksMoved = true
   /** No closed upstream is forgotten before the log is past this. */
@@ -130,6 +132,11 @@ export class KeyedFold {
   /** How many records were dropped because they had been read before, or came after everything of a closed upstream. */
   get duplicates(): number {
     return this.#duplicates
+  }
+
+  /** How many redriven records were dropped because they had been given up in an older generation. */
+  get redrivesDropped(): number {
+    return this.#redrivesDropped
   }
 
   /**
@@ -175,10 +182,11 @@ export class KeyedFold {
     }
     const upstream = frame.kind === 'frame' ? this.#ownUpstream(frame.upstream) : undefined
     const news = frame.kind === 'control' ? this.#ownNews(frame) : []
+    const isOfNow = frame.kind === 'redrive' && this.#isOfNow(frame.generation ?? 1, 'dead letters')
     this.#forgetClosed(arrivedAtMs)
     let read = nothing
     if (frame.kind === 'frame') read = upstream === undefined ? nothing : this.#read({ ...frame, upstream })
-    else if (frame.kind === 'redrive') read = { news: frame.records, overtaken: 0 }
+    else if (frame.kind === 'redrive') read = isOfNow ? { news: frame.records, overtaken: 0 } : nothing
     else this.#apply(frame.from, news, arrivedAtMs)
     this.#moveWatermark()
     if (frame.kind === 'control') return [this.#line(frame.slot, index, arrivedAtMs)]
@@ -197,7 +205,8 @@ export class KeyedFold {
       lines.push(this.#line(slot, index, arrivedAtMs, isNew ? record : undefined, overtaken, undefined, schemaVersion))
       if (isNew) taken++
     }
-    this.#duplicates += records.length - taken
+    if (frame.kind === 'redrive') this.#redrivesDropped += records.length - taken
+    else this.#duplicates += records.length - taken
     return lines
   }
 
@@ -229,10 +238,14 @@ export class KeyedFold {
   /** An upstream by its stage alone where it is of our generation; undefined where it is of an older one. */
   #ownUpstream({ name, partition }: Upstream): Upstream | undefined {
     const { stage, generation } = upstreamOf(name)
-    if (generation === this.#from.generation) return { name: stage, partition }
-    if (generation < this.#from.generation) return undefined
+    return this.#isOfNow(generation, `stage "${stage}"`) ? { name: stage, partition } : undefined
+  }
+
+  /** Whether what `of` sent is of our generation; throws where it is of a later one. */
+  #isOfNow(generation: number, of: string): boolean {
+    if (generation <= this.#from.generation) return generation === this.#from.generation
     throw new RetryableError(
-      `a frame of stage "${stage}" is of the generation ${generation}, and the partition is of ${this.#from.generation}: a reset was cut off: run \`millrace reset\` again`,
+      `a frame of ${of} is of the generation ${generation}, and the partition is of ${this.#from.generation}: a reset was cut off: run \`millrace reset\` again`,
       { code: 'newer-generation' },
     )
   }

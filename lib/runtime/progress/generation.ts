@@ -48,7 +48,12 @@ export async function readGeneration(store: StateStore, stage: string, signal: A
 async function storedGeneration(store: StateStore, stage: string, signal: AbortSignal) {
   const stored = await store.readProgress(generationName(stage), signal)
   if (stored === undefined) return { version: 0, generation: firstGeneration }
-  const { format, generation, startsAtMs, isHeld } = stored.value as { readonly [name: string]: StateValue }
+  return { version: stored.version, generation: generationIn(stored.value, stage) }
+}
+
+/** The generation that is stored of a stage. Throws a RetryableError where a newer release wrote it. */
+export function generationIn(value: StateValue, stage: string): Generation {
+  const { format, generation, startsAtMs, isHeld } = value as { readonly [name: string]: StateValue }
   if (typeof generation !== 'number' || typeof format !== 'number' || format > generationFormat) {
     throw new RetryableError(
       `the generation of stage "${stage}" was written by a newer release of Millrace (format ${format}): deploy that release`,
@@ -56,12 +61,9 @@ async function storedGeneration(store: StateStore, stage: string, signal: AbortS
     )
   }
   return {
-    version: stored.version,
-    generation: {
-      generation,
-      ...(typeof startsAtMs === 'number' ? { startsAtMs } : {}),
-      ...(isHeld === true && { isHeld }),
-    },
+    generation,
+    ...(typeof startsAtMs === 'number' ? { startsAtMs } : {}),
+    ...(isHeld === true && { isHeld }),
   }
 }
 

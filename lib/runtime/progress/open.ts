@@ -113,7 +113,7 @@ class Opening<P extends ProgressOfAny> {
 }
 
 /** Parents of one generation and a child of the next would make one partition of two logs. */
-const resetUnderway = (stage: string) =>
+export const resetUnderway = (stage: string) =>
   new RetryableError(
     `stage "${stage}" is being reset, and what it begins anew waits: where that was cut off, run \`millrace reset\` again`,
     {

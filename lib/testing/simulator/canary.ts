@@ -7,6 +7,7 @@ import type { Runner, RunnerOptions } from '../../runtime/runner.ts'
 import type { Sink } from '../../runtime/sink.ts'
 import type { StateStore } from '../../state/state-store.ts'
 import type { Faults } from './faults.ts'
+import type { AnswerKind } from './mapped.ts'
 import type { Owner } from './scheduler.ts'
 
 /** What a broken part may know of the environment that it is in. */
@@ -32,6 +33,8 @@ export interface Canary {
   readonly needsDynamo?: boolean
   readonly runnerOptions?: RunnerOptions
   readonly mapping?: Partial<MappingSettings>
+  /** Looked for on Kafka, with such a mapping, and with what functions answer. @default on Kinesis */
+  readonly kafka?: { readonly mode: 'on-demand' | 'provisioned'; readonly answers: AnswerKind }
   readonly store?: (store: StateStore, place: Place) => StateStore
   readonly frames?: (stream: FrameStream) => FrameStream
   readonly publisher?: (publisher: FramePublisher, place: Place) => FramePublisher

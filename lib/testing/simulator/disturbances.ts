@@ -78,13 +78,13 @@ export class Disturbances {
   /** Another poller for a shard: two invocations of one batch, or an older checkpoint once more. */
   #failOver(): void {
     const { random, mapped, count } = this.#options
-    const { mapping, stream, stage, checkpoints } = random.pick(mapped)
+    const { failOver, stream, stage, checkpoints } = random.pick(mapped)
     const shard = random.pick([...stream.shards.values()])
     const drawn = random.chance(0.5) ? random.pick([undefined, ...shard.records]) : undefined
     const from = drawn && isBehind(checkpoints.get(shard.id), drawn.sequenceNumber) ? drawn : undefined
     count(from ? 'older checkpoint' : 'fail-over')
     this.#note(() => `${stage}/${shard.id} gets another poller${from ? ', at an older checkpoint' : ''}`)
-    mapping.failOver(shard.id, from && { at: 'after', sequenceNumber: from.sequenceNumber })
+    failOver(shard.id, from?.sequenceNumber)
   }
 
   /** A batch from before the checkpoint, of any shard, even one whose parents are not drained: nobody hears the answer. */
@@ -117,11 +117,10 @@ export class Disturbances {
     const { random, streams, count } = this.#options
     const stream = random.pick(streams.all)
     if (stream.shards.size > 12) return
-    const what = streams.reshard(stream)
-    count(
-      `${what.startsWith('merge') ? 'merge' : 'split'} of ${stream.slots === 0 ? 'the source' : 'an internal stream'}`,
-    )
-    this.#note(() => what)
+    const change = streams.reshard(stream)
+    if (change === undefined) return
+    count(change.kind)
+    this.#note(() => change.what)
   }
 
   #skew(): void {

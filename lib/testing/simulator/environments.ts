@@ -14,12 +14,17 @@ import type {
   Invoker,
   SourceRecord as MappedRecord,
 } from '../../emulator/event-source-mapping/index.ts'
+import type { PartitionFailure } from '../../runtime/batch.ts'
 import type { Runner } from '../../runtime/runner.ts'
 import type { Faults } from './faults.ts'
+import type { AnswerKind } from './mapped.ts'
 import type { Random } from './random.ts'
 import { newOwner, type Owner, type Scheduler } from './scheduler.ts'
 
-/** What a mapping hands over: records of one shard, not yet in the form of any service's event. */
+/**
+ * What a mapping hands over: records of one shard, or of several partitions of a topic, whose name is then `shardId`. They are not yet
+ * in the form of any service's event.
+ */
 export interface BatchEvent {
   readonly shardId: string
   readonly records: readonly MappedRecord[]
@@ -54,6 +59,8 @@ export interface EnvironmentsOptions {
   /** Told what a run rejected with: nothing but what says it may succeed later is expected. */
   readonly onError: (environment: Environment, error: unknown) => void
   readonly onCount: (name: string) => void
+  /** For which mapping functions answer. */
+  readonly answers: AnswerKind
 }
 
 const timeLimitMs = 60_000
@@ -132,30 +139,33 @@ export class Environments {
   async #run(environment: Environment, source: string, invocation: Invocation): Promise<InvocationOutcome> {
     const { scheduler } = this.#options
     const { owner, runner } = environment
-    const { shardId } = invocation
-    const records = invocation.records.map(
-      ({ sequenceNumber, arrivalMs, partitionKey, data }) =>
-        new SourceRecord({
-          source,
-          partition: shardId,
-          position: sequenceNumber,
-          arrivalTimeMs: arrivalMs,
-          key: partitionKey,
-          payload: data,
-        }),
-    )
+    const { records } = invocation
+    const batches = [...byPartition(invocation)].map(([partition, own]) => ({
+      partition,
+      records: own.map(
+        ({ sequenceNumber, arrivalMs, partitionKey, data }) =>
+          new SourceRecord({
+            source,
+            partition,
+            position: sequenceNumber,
+            arrivalTimeMs: arrivalMs,
+            key: partitionKey,
+            payload: data,
+          }),
+      ),
+    }))
+    if (batches.length > 1) this.#options.onCount('batch of several partitions')
     try {
       const deadlineMs = scheduler.clockOf(owner).nowMs() + timeLimitMs
-      const { failures } = await runner.run([{ partition: shardId, records }], { deadlineMs })
-      const [failure] = failures
+      const { failures } = await runner.run(batches, { deadlineMs })
+      const left = failures.reduce((sum, { notDone }) => sum + notDone.length, 0)
       scheduler.note(owner.name, () =>
-        failure
-          ? `answers: ${failure.index} of ${records.length} done, ${describeError(failure.error).message}`
+        left > 0
+          ? `answers: ${records.length - left} of ${records.length} done, ${describeError(failures[0]?.error).message}`
           : `answers: all ${records.length} done`,
       )
-      if (failure) this.#options.onError(environment, failure.error)
-      const items = failures.map(({ notDone }) => ({ itemIdentifier: notDone[0]?.position ?? '' }))
-      return { kind: 'answered', payload: { batchItemFailures: items } }
+      for (const { error } of failures) this.#options.onError(environment, error)
+      return answerOf(this.#options.answers, source, failures)
     } catch (error) {
       scheduler.note(owner.name, () => `fails: ${describeError(error).message}`)
       this.#options.onError(environment, error)
@@ -175,8 +185,7 @@ export class Environments {
     this.#sizes.set(name, size)
     this.#failed.delete(name)
     const isSecond = this.busy.some(
-      (other) =>
-        other !== environment && other.stage === environment.stage && other.invocation?.shardId === invocation.shardId,
+      (other) => other !== environment && other.stage === environment.stage && meet(other.invocation, invocation),
     )
     if (isSecond) onCount('two invocations of one shard')
   }
@@ -233,6 +242,36 @@ export class Environments {
     if (sleepMs > 0) scheduler.freeze(owner, sleepMs)
     invocation.answer({ kind: 'function-error', reason: 'given up by the simulator' })
   }
+}
+
+/** The records of an invocation by the shard or partition that they are of. */
+export function byPartition({
+  shardId,
+  records,
+}: Pick<Invocation, 'shardId' | 'records'>): ReadonlyMap<string, readonly MappedRecord[]> {
+  return Map.groupBy(records, (record: MappedRecord & { readonly partition?: number }) =>
+    String(record.partition ?? shardId),
+  )
+}
+
+function meet(one: Invocation | undefined, other: Invocation): boolean {
+  if (one === undefined) return false
+  const partitions = byPartition(other)
+  return [...byPartition(one).keys()].some((partition) => partitions.has(partition))
+}
+
+/** What the handler answers, in the words of each service. */
+function answerOf(kind: AnswerKind, topic: string, failures: readonly PartitionFailure[]): InvocationOutcome {
+  if (kind === 'on-demand' && failures.length > 0) {
+    return { kind: 'function-error', reason: describeError(failures[0]?.error).message }
+  }
+  const identifiers = failures.flatMap(({ partition, notDone }): readonly unknown[] => {
+    if (kind === 'kinesis') return [notDone[0]?.position ?? '']
+    const reported = kind === 'first-offset-alone' ? notDone.slice(0, 1) : notDone
+    return reported.map(({ position }) => ({ partition: `${topic}-${partition}`, offset: Number(position) }))
+  })
+  const batchItemFailures = identifiers.map((itemIdentifier) => ({ itemIdentifier }))
+  return { kind: 'answered', payload: { batchItemFailures } }
 }
 
 const batchName = ({ stage }: Environment, { shardId, records }: Invocation): string =>

@@ -60,3 +60,22 @@ export const faultKinds: readonly string[] = [
   'value forgotten after its TTL',
   'entry taken by TTL',
 ]
+
+/** What Kafka does not do: it keeps the order of what is sent, its partitions are never split, and the release before cannot run on it. */
+const ofKinesisAlone: readonly string[] = [
+  'inversion',
+  'split of the source',
+  'merge of the source',
+  'split of an internal stream',
+  'merge of an internal stream',
+  'releases mixed',
+]
+
+/** The kinds of faults of runs on Kafka. */
+export const kafkaFaultKinds: readonly string[] = [
+  ...faultKinds.filter((kind) => !ofKinesisAlone.includes(kind)),
+  'rebalance',
+  'batch of several partitions',
+  'partition added to the source',
+  'gap in the offsets',
+]

@@ -1,9 +1,17 @@
 /** An event source mapping of a run, and what its checkpoints say. */
-import type { Checkpoint, EventSourceMapping } from '../../emulator/event-source-mapping/index.ts'
+import type { Checkpoint } from '../../emulator/event-source-mapping/index.ts'
 import type { ShardLog, StreamState } from './streams.ts'
 
+/** Whose mappings a run has: of Kinesis, or of Kafka without or with provisioned pollers. */
+export type MappingKind = 'kinesis' | 'on-demand' | 'provisioned'
+
+/** For which mapping a function answers; the last is what a canary does on Kafka. */
+export type AnswerKind = MappingKind | 'first-offset-alone'
+
 export interface Mapped {
-  readonly mapping: EventSourceMapping
+  readonly start: () => Promise<void>
+  /** Gives a shard another poller, at its checkpoint or behind an older record; on Kafka every partition of the topic. */
+  readonly failOver: (shardId: string, after: string | undefined) => void
   readonly stage: string
   readonly stream: StreamState
   readonly checkpoints: Map<string, Checkpoint>

@@ -13,15 +13,17 @@
  * 4. Even seeds play the application that keeps every kind of state, odd ones that with windows, timers and the announcer.
  */
 import { describeError, isRetryable } from '../../core/errors.ts'
-import { type Checkpoint, EventSourceMapping } from '../../emulator/event-source-mapping/index.ts'
 import type { ExpiredItem } from '../../state/memory-store.ts'
 import { Announcers } from './announcers.ts'
 import type { Application } from './application.ts'
 import type { Canary } from './canary.ts'
 import { Disturbances } from './disturbances.ts'
-import { type BatchEvent, type Environment, Environments } from './environments.ts'
+import { type Environment, Environments } from './environments.ts'
 import { drawFaults, drawMoreFaults, drawTimedFaults, type Faults, noFaults } from './faults.ts'
-import { isBehind, isDone, type Mapped } from './mapped.ts'
+import { KafkaService } from './kafka-service.ts'
+import { KinesisService } from './kinesis-service.ts'
+import { isBehind, isDone, type Mapped, type MappingKind } from './mapped.ts'
+import { mappingOf } from './mappings.ts'
 import { Random } from './random.ts'
 import type { Release } from './release.ts'
 import { newOwner, type Owner, Scheduler } from './scheduler.ts'
@@ -46,6 +48,8 @@ export interface SimulationOptions {
   readonly formerRelease?: Release | undefined
   /** A part that is broken on purpose. */
   readonly canary?: Canary
+  /** What keeps the streams. @default 'kinesis' */
+  readonly service?: 'kinesis' | 'kafka'
   /** @default false */
   readonly traces?: boolean
 }
@@ -65,10 +69,14 @@ const mostSteps = 300_000
 /** How long everything may take to come to its end once faults have stopped. */
 const drainLimitMs = 30 * 60_000
 
+/** Kafka keeps the order of what a producer sends, and the release before this one cannot run on it. */
+const onKafka: Partial<Faults> = { overtaking: 0, mixesReleases: false }
+
 export class Simulation {
   readonly seed: number
   readonly startMs = startMs
   readonly mixesReleases: boolean
+  readonly mappingKind: MappingKind
   readonly drawn: Faults
   readonly trace: Trace
   readonly scheduler: Scheduler
@@ -108,9 +116,14 @@ export class Simulation {
     this.#timeRandom = random.fork('time')
     const hasTime = canary ? canary.hasTime === true : seed % 2 === 1
     const faultsDrawn = drawMoreFaults(random.fork('more faults'), drawFaults(random))
+    const kafkaRandom = random.fork('kafka')
+    const isKafka = options.service === 'kafka' || canary?.kafka !== undefined
+    const mode = kafkaRandom.pick(['on-demand', 'provisioned'] as const)
+    this.mappingKind = isKafka ? (canary?.kafka?.mode ?? mode) : 'kinesis'
     this.drawn = {
       ...(hasTime ? drawTimedFaults(this.#timeRandom, faultsDrawn) : faultsDrawn),
       ...canary?.faults,
+      ...(isKafka ? onKafka : {}),
     }
     this.#faults = this.drawn
     this.mixesReleases = this.drawn.mixesReleases && options.formerRelease !== undefined
@@ -118,13 +131,7 @@ export class Simulation {
     const { trace } = this
     this.scheduler = new Scheduler({ random: random.fork('schedule'), trace, startMs, settle: options.settle })
     this.#arrival = random.pick([0.02, 0.05, 0.2])
-    const faults = () => this.#faults
-    this.streams = new Streams({
-      scheduler: this.scheduler,
-      random: random.fork('streams'),
-      faults,
-      count: (name) => this.count(name),
-    })
+    this.streams = this.#newStreams(isKafka ? kafkaRandom : undefined)
     this.hasThirdStage = canary?.needsThirdStage || random.chance(0.35)
     this.application = options.applications[hasTime ? 'timed' : 'keyed'](Math.floor(seed / 4), startMs, {
       hasThirdStage: this.hasThirdStage,
@@ -134,36 +141,26 @@ export class Simulation {
     })
     this.source = this.application.records
     this.streams.create(this.application.source, random.integer(1, 3), 0)
-    for (const { name, slots } of this.application.keyedStages) this.streams.create(name, random.integer(1, 2), slots)
-    this.stages = new Stages({
-      scheduler: this.scheduler,
-      streams: this.streams,
-      random: random.fork('stages'),
-      faults,
-      deliveries: this.deliveries,
-      application: this.application,
-      canary,
-      formerRelease: this.mixesReleases ? options.formerRelease : undefined,
-      // What runs without faults must cost is only known of DynamoDB, and it alone answers for a part.
-      dynamoStore:
-        this.drawn.any && random.chance(this.drawn.answeredInPart > 0 ? 0.5 : 0.85) && !canary?.needsDynamo
-          ? undefined
-          : options.dynamoStore,
-      onMetric: (name, value) => this.count(name, value),
-      count: (name) => this.count(name),
-      ttlTakes: (item) => this.#ttlTakes(item),
-    })
-    this.#environments = new Environments({
-      scheduler: this.scheduler,
-      random: random.fork('environments'),
-      faults,
-      makeRunner: (stage, owner, version) => this.stages.makeRunner(stage, owner, version),
-      onBegin: ({ owner, stage }, { shardId, records }) => this.stages.begin(owner, stage, shardId, records),
-      onError: (environment, error) => this.#heed(environment, error),
-      onCount: (name) => this.count(name),
-    })
+    for (const { name, slots } of this.application.keyedStages) {
+      const shards = random.integer(1, 2)
+      this.streams.create(name, isKafka ? Math.min(slots, kafkaRandom.pick([1, 2, 4])) : shards, slots)
+    }
+    this.stages = this.#newStages(options)
+    this.#environments = this.#newEnvironments(options)
     this.scheduler.interfere = (owner, phase, label) => this.#interfere(owner, phase, label)
-    for (const { name } of this.streams.all) this.#map(name)
+    for (const { name } of this.streams.all) {
+      this.#mapped.push(
+        mappingOf(name, {
+          kind: this.mappingKind,
+          ...{ random, kafkaRandom },
+          count: (kind) => this.count(kind),
+          scheduler: this.scheduler,
+          streams: this.streams,
+          invokerOf: (stage) => this.#environments.invoker(stage, stage),
+          settings: canary?.mapping,
+        }),
+      )
+    }
     this.#disturbances = new Disturbances({
       random,
       scheduler: this.scheduler,
@@ -175,6 +172,57 @@ export class Simulation {
     })
     this.announcers = hasTime ? this.#newAnnouncers() : undefined
     this.#time = this.announcers && new TimeFaults(this, this.#timeRandom, this.announcers)
+  }
+
+  #newStreams(kafkaRandom: Random | undefined): Streams {
+    const clock = { nowMs: () => this.scheduler.nowMs() }
+    const count = (name: string) => this.count(name)
+    return new Streams({
+      service:
+        kafkaRandom === undefined
+          ? new KinesisService(clock)
+          : new KafkaService({ clock, random: kafkaRandom.fork('log'), count }),
+      scheduler: this.scheduler,
+      random: this.#random.fork('streams'),
+      faults: () => this.#faults,
+      count,
+    })
+  }
+
+  #newStages({ canary, formerRelease, dynamoStore }: SimulationOptions): Stages {
+    const random = this.#random
+    return new Stages({
+      scheduler: this.scheduler,
+      streams: this.streams,
+      random: random.fork('stages'),
+      faults: () => this.#faults,
+      deliveries: this.deliveries,
+      application: this.application,
+      canary,
+      formerRelease: this.mixesReleases ? formerRelease : undefined,
+      // What runs without faults must cost is only known of DynamoDB, and it alone answers for a part.
+      dynamoStore:
+        this.drawn.any && random.chance(this.drawn.answeredInPart > 0 ? 0.5 : 0.85) && !canary?.needsDynamo
+          ? undefined
+          : dynamoStore,
+      onMetric: (name, value) => this.count(name, value),
+      count: (name) => this.count(name),
+      ttlTakes: (item) => this.#ttlTakes(item),
+      readsAnswers: this.mappingKind !== 'on-demand',
+    })
+  }
+
+  #newEnvironments({ canary }: SimulationOptions): Environments {
+    return new Environments({
+      scheduler: this.scheduler,
+      random: this.#random.fork('environments'),
+      faults: () => this.#faults,
+      makeRunner: (stage, owner, version) => this.stages.makeRunner(stage, owner, version),
+      onBegin: ({ owner, stage }, { shardId, records }) => this.stages.begin(owner, stage, shardId, records),
+      onError: (environment, error) => this.#heed(environment, error),
+      onCount: (name) => this.count(name),
+      answers: canary?.kafka?.answers ?? this.mappingKind,
+    })
   }
 
   #newAnnouncers(): Announcers {
@@ -233,45 +281,6 @@ export class Simulation {
     if (!isExpected) this.surprises.push(`${owner.name}: ${message}`)
   }
 
-  /** Starts the mapping of a stage: its name is that of its stream. */
-  #map(stage: string): void {
-    const random = this.#random
-    const owner = newOwner(`mapping of ${stage}`)
-    const stream = this.streams.stream(stage)
-    const checkpoints = new Map<string, Checkpoint>()
-    const { canary } = this.stages
-    const mapping = new EventSourceMapping({
-      settings: {
-        uuid: `mapping-${stage}`,
-        functionArn: `function-${stage}`,
-        startingPosition: 'TRIM_HORIZON',
-        batchSize: random.pick([3, 10, 40, 100]),
-        maximumBatchingWindowInSeconds: random.pick([0, 0, 1, 5]),
-        // As the constructs set it: without it a record that ends the process would never come alone.
-        bisectBatchOnFunctionError: true,
-        functionResponseTypes: ['ReportBatchItemFailures'],
-        ...canary?.mapping,
-        emulation: {
-          pollIntervalMs: random.pick([1_000, 10_000]),
-          backlogPollIntervalMs: 1_000,
-          shardSyncIntervalMs: 5_000,
-          retriedBatch: random.pick(['stays', 'regroups']),
-          // The whole backoff would be longer than a run has time for; what counts is that there is one.
-          backoff: { initialMs: 400, factor: 2, maxMs: 20_000 },
-        },
-      },
-      format: batchFormat,
-      reader: this.streams.reader(owner, stage),
-      invoker: this.#environments.invoker(stage, stage),
-      checkpoints: {
-        load: async () => checkpoints,
-        save: async (shardId, checkpoint) => void checkpoints.set(shardId, checkpoint),
-      },
-      clock: this.scheduler.clockOf(owner),
-    })
-    this.#mapped.push({ mapping, stage, stream, checkpoints })
-  }
-
   /** Plays the run to its end. The referees look at it afterwards. */
   async play(): Promise<void> {
     await this.#play()
@@ -279,7 +288,7 @@ export class Simulation {
   }
 
   async #play(): Promise<void> {
-    for (const { mapping } of this.#mapped) await mapping.start()
+    for (const { start } of this.#mapped) await start()
     const faultSteps = Math.min(mostFaultSteps, this.#random.integer(300, 1_200) + this.source.length * 4)
     for (;;) {
       if (this.#faultsEndedMs === undefined) {
@@ -367,15 +376,4 @@ export class Simulation {
     if (environment) this.#environments.kill(environment, 'a step ends the process')
     throw new Error('this step has ended the process: nobody hears of it')
   }
-}
-
-/** Batches go to environments as they are read: no service's JSON in between. */
-const batchFormat = {
-  event: (records: BatchEvent['records'], shardId: string): BatchEvent => ({ records, shardId }),
-  emptyEventBytes: 0,
-  eventBytes: ({ data }: { readonly data: Uint8Array }) => data.byteLength,
-  filterKey: 'data',
-  filterText: () => undefined,
-  filterMetadata: () => ({}),
-  batchInfo: () => ({}),
 }

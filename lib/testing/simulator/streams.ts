@@ -1,17 +1,17 @@
 /**
- * The streams of a run: the Kinesis model behind the ports that read and write it, with their faults.
+ * The streams of a run: the model of a service behind the ports that read and write it, with their faults.
  *
- * What may go wrong (DESIGN, section 5 and the documentation of Kinesis):
- * 1. PutRecords is answered in part, or for a record that was taken the answer says refused.
- * 2. Order is coarse: a frame may land behind the next one of its slot and upstream, if nobody has read in between.
+ * What may go wrong (DESIGN, section 5 and the documentation of Kinesis and Kafka):
+ * 1. A request is answered in part, or for a record that was taken the answer says refused. (An idempotent producer of Kafka would not
+ *    append it again; one that comes after a crash does.)
+ * 2. Order is coarse, on Kinesis: a frame may land behind the next one of its slot and upstream, if nobody has read in between.
  *    What is closed is complete: a reshard waits for what is in the air.
  * 3. A stream refuses everything for a while.
  * 4. A read gives fewer records than there are, and takes its time; one shard may be slower than another.
  */
 import { RetryableError } from '../../core/errors.ts'
-import { firstHashOf, slotsIn } from '../../core/slot.ts'
-import type { ReadPosition, ShardReader } from '../../emulator/event-source-mapping/index.ts'
-import { createKinesisModel, type KinesisModel } from '../../emulator/kinesis/index.ts'
+import { type SlotPlace, slotsHeld } from '../../core/slot.ts'
+import type { ReadPosition, ShardReader, TopicReader } from '../../emulator/event-source-mapping/index.ts'
 import type { EncodedFrame } from '../../runtime/frames/frame.ts'
 import { decodeFrame } from '../../runtime/frames/frame-format.ts'
 import type { FrameStream } from '../../runtime/frames/publisher.ts'
@@ -20,6 +20,7 @@ import type { PartitionLineage } from '../../runtime/progress/lineage.ts'
 import type { Faults } from './faults.ts'
 import type { Random } from './random.ts'
 import { newOwner, type Owner, type Scheduler } from './scheduler.ts'
+import type { Change, StreamService } from './stream-service.ts'
 
 /** A record as it stands in a shard's log. */
 export interface LogRecord {
@@ -27,14 +28,15 @@ export interface LogRecord {
   readonly partitionKey: string
   readonly data: Uint8Array
   readonly arrivalMs: number
+  /** Of Kafka the number of its partition: offsets say nothing without it. */
+  readonly partition?: number
 }
 
 /** A shard with all that was ever put into it. */
 export interface ShardLog {
   readonly id: string
   readonly parents: readonly string[]
-  readonly startHash: string
-  readonly endHash: string
+  readonly place: SlotPlace
   /** The slots that it holds; none for the stream of a source. */
   readonly slots: ReadonlySet<number>
   isClosed: boolean
@@ -58,6 +60,7 @@ export interface StreamState {
 }
 
 export interface StreamsOptions {
+  readonly service: StreamService
   readonly scheduler: Scheduler
   readonly random: Random
   /** The faults of this moment. */
@@ -65,7 +68,7 @@ export interface StreamsOptions {
   readonly count: (name: string) => void
 }
 
-/** What passes by itself, as a client of Kinesis would see it. */
+/** What passes by itself, as a client of the service would see it. */
 export class Throttled extends Error {
   override readonly name: string = 'ProvisionedThroughputExceededException'
 }
@@ -78,7 +81,6 @@ const upstreamOf = ({ bytes }: EncodedFrame): string => {
 }
 
 export class Streams {
-  readonly model: KinesisModel
   /** How many frames landed behind their successor. */
   inversions = 0
   readonly #options: StreamsOptions
@@ -87,12 +89,10 @@ export class Streams {
 
   constructor(options: StreamsOptions) {
     this.#options = options
-    this.model = createKinesisModel({ clock: { nowMs: () => options.scheduler.nowMs() } })
   }
 
   create(name: string, shards: number, slots: number): StreamState {
-    this.model.call('CreateStream', { StreamName: name, ShardCount: shards })
-    this.model.call('IncreaseStreamRetentionPeriod', { StreamName: name, RetentionPeriodHours: 168 })
+    this.#options.service.create(name, shards)
     const stream: StreamState = { name, slots, shards: new Map(), refusesUntilMs: 0 }
     this.#streams.set(name, stream)
     this.#refresh(stream)
@@ -110,22 +110,17 @@ export class Streams {
   }
 
   #refresh(stream: StreamState): void {
-    for (const shard of this.model.call('ListShards', { StreamName: stream.name }).Shards) {
-      const { ShardId: id, ParentShardId, AdjacentParentShardId, HashKeyRange } = shard
+    for (const { id, parents, place, isClosed } of this.#options.service.list(stream.name)) {
       const known = stream.shards.get(id)
-      const isClosed = shard.SequenceNumberRange.EndingSequenceNumber !== undefined
       if (known) {
         known.isClosed = isClosed
         if (isClosed) ring(known)
       } else {
-        const parents = [ParentShardId, AdjacentParentShardId].filter((parent) => parent !== undefined)
-        const { StartingHashKey: startHash, EndingHashKey: endHash } = HashKeyRange
-        const slots = new Set(stream.slots === 0 ? [] : slotsIn(startHash, endHash, stream.slots))
+        const slots = new Set(stream.slots === 0 ? [] : slotsHeld(place, stream.slots))
         stream.shards.set(id, {
           id,
           parents,
-          startHash,
-          endHash,
+          place,
           slots,
           isClosed,
           records: [],
@@ -137,26 +132,23 @@ export class Streams {
     }
   }
 
-  /** Puts a record; its partition key, or an explicit hash, says into which shard. */
+  /** Puts a record; its partition key, or a slot, says into which shard. */
   put(
     name: string,
     partitionKey: string,
     data: Uint8Array,
-    explicitHash?: string,
+    slot?: number,
   ): { readonly shard: string; readonly record: LogRecord } {
     const stream = this.stream(name)
-    const { ShardId, SequenceNumber } = this.model.call('PutRecord', {
-      StreamName: name,
-      PartitionKey: partitionKey,
-      Data: data,
-      ...(explicitHash === undefined ? {} : { ExplicitHashKey: explicitHash }),
-    })
-    const shard = stream.shards.get(ShardId) as ShardLog
+    const place = slot === undefined ? undefined : { slot, of: stream.slots }
+    const { shard: id, sequenceNumber } = this.#options.service.put(name, { partitionKey, data, slot: place })
+    const shard = stream.shards.get(id) as ShardLog
     const arrivalMs = Math.max(this.#options.scheduler.nowMs(), shard.records.at(-1)?.arrivalMs ?? 0)
-    const record = { sequenceNumber: SequenceNumber, partitionKey, data, arrivalMs }
+    const partition = 'remainder' in shard.place ? { partition: shard.place.remainder } : {}
+    const record = { sequenceNumber, partitionKey, data, arrivalMs, ...partition }
     shard.records.push(record)
     ring(shard)
-    return { shard: ShardId, record }
+    return { shard: id, record }
   }
 
   /** The port through which frames come to a stream. */
@@ -222,7 +214,7 @@ export class Streams {
   }
 
   #append(stream: StreamState, { slot, bytes }: EncodedFrame): void {
-    this.put(stream.name, String(slot), bytes, firstHashOf(slot, stream.slots))
+    this.put(stream.name, String(slot), bytes, slot)
   }
 
   /** Puts bytes that are no frame into some slot of an internal stream. */
@@ -251,7 +243,7 @@ export class Streams {
   }
 
   reader(owner: Owner, name: string): ShardReader {
-    const { scheduler, random, faults, count } = this.#options
+    const { scheduler, random, faults, count, service } = this.#options
     const stream = this.stream(name)
     const clock = scheduler.clockOf(owner)
     const slowness = new Map<string, number>()
@@ -269,7 +261,7 @@ export class Streams {
       open: (shardId, position) =>
         scheduler.call(owner, `open ${shardId}`, () => {
           const shard = shardNamed(shardId)
-          const iterator = this.#open(name, shardId, position)
+          const iterator = service.open(name, shardId, position)
           places.set(iterator, { shard, index: indexOf(shard, position) })
           return iterator
         }),
@@ -289,57 +281,49 @@ export class Streams {
         await clock.sleep(slowMs)
         return scheduler.call(owner, `read ${shard.id}`, () => {
           this.land(stream)
-          const Limit = Math.min(limit, random.chance(0.5) ? random.integer(1, 20) : 1_000)
-          const answer = this.model.call('GetRecords', { ShardIterator: iterator, Limit })
-          const nextIterator = answer.NextShardIterator ?? null
-          if (nextIterator !== null) places.set(nextIterator, { shard, index: index + answer.Records.length })
-          const records = answer.Records.map((record) => ({
-            sequenceNumber: record.SequenceNumber,
-            partitionKey: record.PartitionKey,
-            data: record.Data,
-            arrivalMs: record.ApproximateArrivalTimestamp.getTime(),
-          }))
-          return { records, nextIterator, millisBehindLatest: answer.MillisBehindLatest }
+          const most = Math.min(limit, random.chance(0.5) ? random.integer(1, 20) : 1_000)
+          const answer = service.read(iterator, most)
+          const { nextIterator, records } = answer
+          if (nextIterator !== null) places.set(nextIterator, { shard, index: index + records.length })
+          return answer
         })
       },
     }
   }
 
-  #open(name: string, ShardId: string, position: ReadPosition): string {
-    const of = { StreamName: name, ShardId }
-    const start =
-      position.at === 'after'
-        ? { ShardIteratorType: 'AFTER_SEQUENCE_NUMBER' as const, StartingSequenceNumber: position.sequenceNumber }
-        : { ShardIteratorType: 'TRIM_HORIZON' as const }
-    return this.model.call('GetShardIterator', { ...of, ...start }).ShardIterator
+  /** Reads a topic of Kafka. */
+  topicReader(owner: Owner, name: string): TopicReader {
+    const topicId = this.#options.service.identity?.(name) ?? ''
+    return { ...this.reader(owner, name), topicId: async () => topicId, offsetAt: async () => 0 }
   }
 
   /** Who descends from whom, as the runner asks it. */
   lineage(owner: Owner, name: string): PartitionLineage {
-    const { scheduler } = this.#options
+    const { scheduler, service } = this.#options
     const stream = this.stream(name)
     const holdsNothing = (partition: string, after: string | undefined) => {
       const position: ReadPosition =
         after === undefined ? { at: 'trim-horizon' } : { at: 'after', sequenceNumber: after }
-      const ShardIterator = this.#open(name, partition, position)
-      const { Records, NextShardIterator } = this.model.call('GetRecords', { ShardIterator, Limit: 1 })
-      return { isEmpty: Records.length === 0, isClosed: NextShardIterator === null }
+      const { records, nextIterator } = service.read(service.open(name, partition, position), 1)
+      return { isEmpty: records.length === 0, isClosed: nextIterator === null }
     }
+    const described = ({ parents, place }: ShardLog) => ({ parents, ...place })
     return {
+      ...(service.identity && {
+        identity: () => scheduler.call(owner, `ask who ${name} is`, () => service.identity?.(name) ?? ''),
+      }),
       list: () =>
         scheduler.call(owner, `list shards of ${name}`, () =>
-          [...stream.shards.values()].map(({ id, parents, startHash, endHash, isClosed }) => ({
-            partition: id,
-            parents,
-            startHash,
-            endHash,
-            isClosed,
+          [...stream.shards.values()].map((shard) => ({
+            partition: shard.id,
+            isClosed: shard.isClosed,
+            ...described(shard),
           })),
         ),
       describe: (partition) =>
         scheduler.call(owner, `describe ${partition}`, () => {
           const shard = stream.shards.get(partition)
-          return shard && { parents: shard.parents, startHash: shard.startHash, endHash: shard.endHash }
+          return shard && described(shard)
         }),
       isCaughtUp: (partition, after) =>
         scheduler.call(owner, `look behind ${partition}`, () => holdsNothing(partition, after).isEmpty),
@@ -351,28 +335,13 @@ export class Streams {
     }
   }
 
-  /** Splits an open shard of the stream, or merges two neighbours. Says what it did. */
-  reshard(stream: StreamState): string {
-    const { random } = this.#options
-    const open = [...stream.shards.values()].filter((shard) => !shard.isClosed)
-    open.sort((a, b) => (BigInt(a.startHash) < BigInt(b.startHash) ? -1 : 1))
+  /** Changes which shards a stream has, where its service allows that. Says what it did. */
+  reshard(stream: StreamState): Change | undefined {
+    const { random, service } = this.#options
     this.land(stream)
-    if (open.length > 1 && (open.length > 3 || random.chance(0.5))) {
-      const at = random.integer(0, open.length - 2)
-      const [left, right] = [open[at] as ShardLog, open[at + 1] as ShardLog]
-      const name = { StreamName: stream.name }
-      this.model.call('MergeShards', { ...name, ShardToMerge: left.id, AdjacentShardToMerge: right.id })
-      this.#refresh(stream)
-      return `merge ${left.id} and ${right.id} of ${stream.name}`
-    }
-    const shard = random.pick(open)
-    const [start, end] = [BigInt(shard.startHash), BigInt(shard.endHash)]
-    // Now and then the border falls inside a slot.
-    const share = BigInt(random.chance(0.7) ? 512 : random.integer(1, 1_023))
-    const NewStartingHashKey = String(start + ((end - start + 1n) * share) / 1_024n)
-    this.model.call('SplitShard', { StreamName: stream.name, ShardToSplit: shard.id, NewStartingHashKey })
+    const change = service.change(stream.name, stream.slots === 0, random)
     this.#refresh(stream)
-    return `split ${shard.id} of ${stream.name}`
+    return change
   }
 }
 

@@ -137,6 +137,7 @@ function isInnocent({ reason, payload }: DeadLetter): boolean {
 /** P4 makes an exception of idle clocks that were wrong; and what the stream inverted may be late by its watermark. */
 function exemptionOf(run: Simulation, { lines }: TimedLog<Hit>, killed: ReadonlySet<string>): string | undefined {
   if (run.announcers?.wasIdleClockWrong()) return 'an idle clock was wrong'
+  if (run.met.has('partition added to the source')) return 'a partition without a parent was added to the source'
   if (killed.size > 0) return 'a record was taken for what ended the process'
   if (lines.some(({ record }) => record?.isOvertaken)) return 'the stream inverted frames'
   return undefined

@@ -13,7 +13,10 @@ import { sizeOf } from '../../state/values.ts'
 /** What one invocation asked for. */
 export interface Usage {
   readonly stage: string
+  /** The shard; of Kafka the topic. */
   readonly shardId: string
+  /** How many partitions its records are of. */
+  readonly partitions: number
   /** The keys and the entries that the batch touches, as its frames say. */
   readonly touched: ReadonlySet<string>
   readonly touchedEntries: ReadonlySet<string>

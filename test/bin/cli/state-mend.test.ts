@@ -2,6 +2,7 @@ import { CreateTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamod
 import { runCommand } from '../../../bin/cli/commands.ts'
 import { DynamoDBStateStore } from '../../../lib/aws/dynamodb-state-store.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
+import { ConfigurationError } from '../../../lib/core/errors.ts'
 import { type DynamoService, startDynamoService } from '../../../lib/local/dynamodb-service.ts'
 import { localDynamoDBClient } from '../../../lib/local/local-tables.ts'
 import { tableDefinition } from '../../aws/state-table.ts'
@@ -51,6 +52,18 @@ test('a restored table gets the progress of the earlier one and an entry for eac
 test.each([
   [['state', 'mend', 'later'], '`millrace state mend` needs --earlier'],
   [['state', 'mend', 'later', '--earlier', 'later'], '--earlier is to be another table'],
+  [['state', 'mend', 'later', '--earlier', 'earlier', '--stage', 'by-key'], '--stack and --stage go together'],
 ])('%j is refused', async (typed, message) => {
   await expect(runCommand(typed, say)).rejects.toThrow(message)
+})
+
+test('what cannot be reached, or is not there, is said in a line, without a stack trace', async () => {
+  const mend = (table: string, endpoint: string) =>
+    runCommand(['state', 'mend', table, '--earlier', 'before', '--endpoint', endpoint], say)
+  await expect(mend('nowhere', service.url)).rejects.toThrow(
+    /^The table nowhere cannot be read: ResourceNotFoundException: .*$/,
+  )
+  const refused = await mend('nowhere', 'http://127.0.0.1:1').catch((error) => error)
+  expect(refused).toBeInstanceOf(ConfigurationError)
+  expect(refused.message).toContain('The table nowhere cannot be read: ')
 })

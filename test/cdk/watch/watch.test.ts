@@ -3,10 +3,12 @@ import { Duration } from 'aws-cdk-lib'
 import { Match, Template } from 'aws-cdk-lib/assertions'
 import type { CfnAlarm } from 'aws-cdk-lib/aws-cloudwatch'
 import { Topic } from 'aws-cdk-lib/aws-sns'
+import { bind, KinesisSource, StreamApplication } from '../../../lib/cdk/index.ts'
 import { hours, minutes } from '../../../lib/core/duration.ts'
+import { Topology, text, valueState } from '../../../lib/index.ts'
 import { assumptions } from '../../../lib/plan/cost.ts'
 import { ridesIn } from '../rides.ts'
-import { newStack } from '../world.ts'
+import { entry, newStack, newStream } from '../world.ts'
 
 /** The names of the alarms of one stage, in their order. */
 const namesOf = (application: ReturnType<typeof ridesIn>, scope: string): readonly string[] =>
@@ -181,4 +183,28 @@ test('whoever wants neither has neither', () => {
   const template = Template.fromStack(stack)
   template.resourceCountIs('AWS::CloudWatch::Alarm', 0)
   template.resourceCountIs('AWS::CloudWatch::Dashboard', 0)
+})
+
+test('an application with many stages shows all its alarms, a hundred in a widget at most', () => {
+  const stack = newStack()
+  const app = new Topology('many')
+  const lines = app.source('lines', text())
+  for (let stage = 0; stage < 8; stage++) {
+    lines
+      .keyBy(`by-${stage}`, (line) => line)
+      .process(`last-${stage}`, { state: { last: valueState() }, step: () => undefined })
+  }
+  const { alarms } = new StreamApplication(stack, 'Many', {
+    topology: app,
+    entry,
+    bind: [bind(lines, new KinesisSource(newStream(stack, 'Lines')))],
+  })
+  const [dashboard] = Object.values(Template.fromStack(stack).findResources('AWS::CloudWatch::Dashboard'))
+  const parts: unknown[] = dashboard?.Properties.DashboardBody['Fn::Join'][1]
+  const body = JSON.parse(parts.map((part) => (typeof part === 'string' ? part : 'token')).join(''))
+  const shown: number[] = body.widgets.flatMap(({ properties }: { properties: { alarms?: string[] } }) =>
+    properties.alarms === undefined ? [] : properties.alarms.length,
+  )
+  expect(Math.max(...shown)).toBe(100)
+  expect(shown.reduce((sum, count) => sum + count, 0)).toBe(alarms?.all.length)
 })

@@ -1,6 +1,6 @@
 /** The invariants of feeding-runner.ts (docs/guarantees.md 1, 2 and 4). */
 import { z } from 'zod'
-import { epochMs, milliseconds, RetryableError, TerminalError, Topology } from '../../../lib/index.ts'
+import { epochMs, lookup, milliseconds, minutes, RetryableError, TerminalError, Topology } from '../../../lib/index.ts'
 import { comparePositions, endOf } from '../../../lib/runtime/frames/position.ts'
 import { readSourceProgress } from '../../../lib/runtime/progress/progress-format.ts'
 import { once, StageWorld, until } from '../stage-world.ts'
@@ -13,13 +13,18 @@ const since = (marksMs: readonly number[]) => marksMs.map((markMs) => markMs - s
 
 type Step = (value: Value) => unknown[]
 
-/** `values` > flatMap > sink `out` and keyBy `by-key`, whose stage is not run. */
-function feeding(step: Step = (value) => [value]) {
+const prices = lookup('prices', { ttl: minutes(1), answers: 'may-change', load: async () => new Map<string, number>() })
+
+/** `values` > flatMap (> lookup) > sink `out` and keyBy `by-key`, whose stage is not run. */
+function feeding(step: Step = (value) => [value], looksUp = false) {
   const app = new Topology('feeding-app')
   const out = app.sink<unknown>('out')
-  const mapped = app
+  const stepped = app
     .source('values', schema, { eventTime: epochMs((v) => startMs + (v.time ?? v.n)), outOfOrderness: milliseconds(5) })
     .flatMap((value) => step(value))
+  const mapped = looksUp
+    ? stepped.enrich({ from: prices, key: (value) => (value as Value).key, join: (value) => value })
+    : stepped
   mapped.to(out)
   mapped
     .keyBy('by-key', (value) => (value as Value).key, { slots: 4 })
@@ -241,35 +246,44 @@ describe('failing records (3)', () => {
 })
 
 describe('records that end the process (4)', () => {
-  test.each([[[3]], [[1]], [[6]], [[2, 5]]])(
-    '%j of an aggregate are found, and become dead letters',
-    async (killers) => {
-      let isDead = false
-      const made = feeding((value) => {
+  const aggregate = { name: 'an aggregate', position: '100', isBisected: true }
+  const batch = { name: 'a batch that nobody bisects', position: undefined, isBisected: false }
+  const lookedUp = { ...aggregate, name: 'an aggregate for which something is looked up', looksUp: true }
+  test.each(
+    [[3], [1], [6], [2, 5]].flatMap((killers) => [aggregate, batch, lookedUp].map((of) => ({ killers, ...of }))),
+  )('$killers of $name are found, and become dead letters', async ({ killers, position, isBisected, ...of }) => {
+    let isDead = false
+    const made = feeding(
+      (value) => {
         if (killers.includes(value.n)) isDead = true
         return [value]
-      })
-      const { world, send } = made
-      const arrivalTimeMs = world.clock.nowMs() - 120_000
-      send(
-        [1, 2, 3, 4, 5, 6].map((n) => v('ab'[n % 2] as string, n)),
-        { position: '100', arrivalTimeMs },
+      },
+      'looksUp' in of,
+    )
+    const { world, send } = made
+    const arrivalTimeMs = world.clock.nowMs() - 120_000
+    send(
+      [1, 2, 3, 4, 5, 6].map((n) => v('ab'[n % 2] as string, n)),
+      { ...(position && { position }), arrivalTimeMs },
+    )
+    let done: number | undefined
+    for (let i = 0; i < 60 && done !== 6; i++) {
+      isDead = false
+      world.before = () => (isDead ? world.sleep() : undefined)
+      const died = until(() => isDead && world.sleeping > 0).then(
+        () => undefined,
+        () => undefined,
       )
-      let done: number | undefined
-      for (let i = 0; i < 60 && done !== 6; i++) {
-        isDead = false
-        world.before = () => (isDead ? world.sleep() : undefined)
-        const died = until(() => isDead && world.sleeping > 0).then(
-          () => undefined,
-          () => undefined,
-        )
-        done = await Promise.race([world.run(world.container({ attempts: 2 })), died])
-      }
-      expect(done).toBe(6)
-      expect(world.memory.deadLettered.map(({ subPosition, reason }) => [subPosition + 1, reason.code])).toEqual(
-        killers.map((number) => [number, 'killed-process']),
-      )
-      expect(ns(world.taken())).toEqual([1, 2, 3, 4, 5, 6].filter((n) => !killers.includes(n)))
-    },
-  )
+      const container = world.container({ attempts: 2 }, { readsAnswers: () => isBisected })
+      done = await Promise.race([world.run(container), died])
+    }
+    expect(done).toBe(6)
+    expect(
+      world.memory.deadLettered.map(({ payload, reason }) => [
+        JSON.parse(Buffer.from(payload ?? '', 'base64').toString()).n,
+        reason.code,
+      ]),
+    ).toEqual(killers.map((number) => [number, 'killed-process']))
+    expect(ns(world.taken())).toEqual([1, 2, 3, 4, 5, 6].filter((n) => !killers.includes(n)))
+  })
 })

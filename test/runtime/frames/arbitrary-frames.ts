@@ -104,14 +104,18 @@ export const anyControl: fc.Arbitrary<ControlFrame> = fc.record({
   ),
 })
 
-export const anyRedriveFrame: fc.Arbitrary<RedriveFrame> = fc.record({
-  kind: fc.constant('redrive' as const),
-  slot: fc.nat({ max: 4_095 }),
-  schemaVersion: fc.nat(),
-  records: fc
-    .tuple(anyRecords({ maxLength: 6 }), anyText)
-    .map(([records, redrive]) => records.map((record) => ({ ...record, redrive: record.redrive ?? redrive }))),
-})
+export const anyRedriveFrame: fc.Arbitrary<RedriveFrame> = fc.record(
+  {
+    kind: fc.constant('redrive' as const),
+    slot: fc.nat({ max: 4_095 }),
+    schemaVersion: fc.nat(),
+    generation: fc.integer({ min: 2 }),
+    records: fc
+      .tuple(anyRecords({ maxLength: 6 }), anyText)
+      .map(([records, redrive]) => records.map((record) => ({ ...record, redrive: record.redrive ?? redrive }))),
+  },
+  { requiredKeys: ['kind', 'slot', 'schemaVersion', 'records'] },
+)
 
 /** A record with plain contents at a position. */
 export function recordAt(position: Position, fields: Partial<FrameRecord> = {}): FrameRecord {

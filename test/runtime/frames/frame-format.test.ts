@@ -268,6 +268,13 @@ describe('frames (F6: redriven records)', () => {
     )
   })
 
+  test('from the second generation on the frame says it, in the version that an older release leaves alone', () => {
+    const frame = { ...redrive([letter(0)]), generation: 300 }
+    const { bytes } = encodeRedriveFrame(frame)
+    expect(decodeFrame(bytes)).toEqual(frame)
+    expect([bytes[6], Buffer.from(bytes.subarray(11, 17)).toString('hex')]).toEqual([2, '033203ac0201'])
+  })
+
   test('bytes that say so all the same are corrupt', () => {
     const rows = new RecordRows()
     rows.add(recordAt(ownPosition(0, 0)))

@@ -3,6 +3,7 @@
 import { crc32 } from 'node:zlib'
 import { RetryableError, TerminalError } from '../../../lib/index.ts'
 import { encodeFrame } from '../../../lib/runtime/frames/frame-format.ts'
+import type { Ports } from '../../../lib/runtime/ports.ts'
 import { once, until } from '../stage-world.ts'
 import { adder, adding, type Step, value } from './keyed-world.ts'
 
@@ -172,7 +173,7 @@ const emptyFrame = {
 } as const
 
 /** A step that kills its process is one that never lets the attempt go on. */
-function killing(numbers: readonly number[]) {
+function killing(numbers: readonly number[], ports: Partial<Ports> = {}) {
   const made = adder((given, context) => {
     if (numbers.includes(given.n)) throw new Killed()
     return adding(given, context)
@@ -185,7 +186,7 @@ function killing(numbers: readonly number[]) {
     Killed.ring = () => {
       isDead = true
     }
-    const ended = world.run(world.container({ attempts: 2 }), from, to)
+    const ended = world.run(world.container({ attempts: 2 }, ports), from, to)
     const died = until(() => isDead).then(
       () => undefined,
       () => undefined,
@@ -224,6 +225,29 @@ test.each([[[3]], [[1]], [[8]], [[2, 7]], [[4, 5]]])(
       [1, 2, 3, 4, 5, 6, 7, 8].filter((n) => !killers.includes(n)),
     )
     expect(await world.progress()).toMatchObject({ number: 8 })
+  },
+)
+
+test.each([[[3]], [[1, 6]], [[5, 6]]])(
+  'records %j that kill the process are found inside a batch that nobody bisects: Kafka without provisioned pollers',
+  async (killers) => {
+    const { world, attempt, received } = killing(killers, { readsAnswers: () => false })
+    const arrivalTimeMs = world.clock.nowMs() - 120_000
+    for (const ns of [[1, 2], [3], [4, 5, 6]]) {
+      world.frame(
+        ns.map((n) => value(n % 2 === 0 ? 'even' : 'odd', n)),
+        { arrivalTimeMs },
+      )
+    }
+    let done: number | undefined
+    for (let attempts = 0; attempts < 60 && done !== 3; attempts++) done = await attempt(0, 3)
+    expect(done).toBe(3)
+    expect(world.memory.deadLettered.map(({ keyed, reason }) => [keyed?.number, reason.code])).toEqual(
+      killers.map((number) => [number, 'killed-process']),
+    )
+    expect(received().map((output) => (output as { n: number }).n)).toEqual(
+      [1, 2, 3, 4, 5, 6].filter((n) => !killers.includes(n)),
+    )
   },
 )
 
@@ -266,11 +290,24 @@ test('a lone frame is not suspected because a port fails', async () => {
       () => Promise.reject(new Error('throttled')),
     )
     expect(await world.run(world.container({ attempts: 2 }))).toBe(0)
-    expect((await world.progress()).suspect).toBeUndefined()
+    expect([undefined, { from: 2, to: 1, attempts: 0 }]).toContainEqual((await world.progress()).suspect)
   }
   expect(await world.run(world.container({ attempts: 2 }))).toBe(1)
   expect(world.memory.deadLettered).toEqual([])
   expect(received()).toHaveLength(1)
+})
+
+test('what was stepped and published is not suspected again, although its commit was refused', async () => {
+  const { world } = adder()
+  world.frame([value('a', 1)], { arrivalTimeMs: world.clock.nowMs() - 120_000 })
+  world.before = once(
+    (call) => call.name === 'commit',
+    () => Promise.reject(new Error('throttled')),
+  )
+  expect(await world.run(world.container({ attempts: 1 }))).toBe(0)
+  expect((await world.progress()).suspect).toEqual({ from: 2, to: 1, attempts: 0 })
+  expect(await world.run(world.container({ attempts: 1 }))).toBe(1)
+  expect((await world.progress()).suspect).toBeUndefined()
 })
 
 test('several keys that outgrow their items in a lone frame are no killers', async () => {

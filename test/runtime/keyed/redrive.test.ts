@@ -1,4 +1,6 @@
 /** Redriven records: the key remembers which it took. */
+import { TerminalError } from '../../../lib/index.ts'
+import { writeGeneration } from '../../../lib/runtime/progress/generation.ts'
 import { adder, adding, value } from './keyed-world.ts'
 
 test('a redriven record changes its key once, however often it is sent again', async () => {
@@ -31,6 +33,24 @@ test('a redriven record that fails again is the same dead letter, and may be sen
   world.redrive(['x'], [value('a', 10)])
   expect(await world.run(world.container(), 1)).toBe(3)
   expect(await world.stateOf('a')).toMatchObject({ 'adder.sum': 10 })
+})
+
+test('a redriven record that was given up before a reset is dropped; dead letters since then say their generation', async () => {
+  const { world } = adder((given, context) => {
+    if (given.n === 1_000) throw new TerminalError('boom')
+    return adding(given, context)
+  })
+  await writeGeneration(world.store, 'by-key', { generation: 2 }, new AbortController().signal)
+  world.redrive(['x', 'y'], [value('a', 1), value('a', 10)])
+  world.redrive(['z', 'bad'], [value('a', 100), value('a', 1_000)], 2)
+  expect(await world.run(world.container())).toBe(2)
+  expect(await world.stateOf('a')).toMatchObject({ 'adder.sum': 100 })
+  expect(world.memory.counted('redrives-dropped')).toBe(2)
+  expect(world.memory.counted('duplicates-dropped')).toBe(0)
+  expect(world.memory.deadLettered).toMatchObject([{ id: 'bad', generation: 2 }])
+  world.redrive(['later'], [value('a', 1)], 3)
+  expect(await world.run(world.container(), 2)).toBe(2)
+  expect(world.error).toMatchObject({ code: 'newer-generation' })
 })
 
 test('a redriven record is not lost when its attempt is', async () => {

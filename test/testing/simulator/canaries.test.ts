@@ -1,5 +1,6 @@
 import { dynamoStore } from '../../../bin/sim/dynamo-store.ts'
 import { canaries } from '../../../lib/testing/simulator/canaries.ts'
+import { kafkaCanaries } from '../../../lib/testing/simulator/kafka-canaries.ts'
 import { protocolCanaries } from '../../../lib/testing/simulator/protocol-canaries.ts'
 import { referees } from '../../../lib/testing/simulator/referees.ts'
 import { findCanary } from '../../../lib/testing/simulator/simulate.ts'
@@ -17,7 +18,7 @@ test.each([
   expect(Object.keys(looking).filter((name) => !guarded.has(name))).toEqual([])
 })
 
-test.each(Object.entries({ ...withoutTime, ...timedCanaries }))(
+test.each(Object.entries({ ...withoutTime, ...timedCanaries, ...kafkaCanaries }))(
   'the canary %s is noticed by its referee',
   async (_, canary) => {
     const report = await findCanary(canary, { settle, dynamoStore, mostSeeds: 150 })

@@ -9,8 +9,10 @@ import { Trace } from '../../../lib/testing/simulator/trace.ts'
 /** One turn of the event loop. */
 export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-export const play = (seed: number, options: { canary?: Canary; traces?: boolean } = {}): Promise<Report> =>
-  simulate({ seed, settle, dynamoStore, formerRelease: formerRelease(), ...options })
+export const play = (
+  seed: number,
+  options: { canary?: Canary; traces?: boolean; service?: 'kinesis' | 'kafka' } = {},
+): Promise<Report> => simulate({ seed, settle, dynamoStore, formerRelease: formerRelease(), ...options })
 
 export const scheduler = (seed = 1): Scheduler =>
   new Scheduler({ random: new Random(seed), trace: new Trace(true), startMs: 0, settle })

@@ -1,6 +1,7 @@
 import { encodeFrame } from '../../../lib/runtime/frames/frame-format.ts'
 import { endOf, ownPosition, startOf } from '../../../lib/runtime/frames/position.ts'
 import { type Faults, noFaults } from '../../../lib/testing/simulator/faults.ts'
+import { KinesisService } from '../../../lib/testing/simulator/kinesis-service.ts'
 import { readInternalLog } from '../../../lib/testing/simulator/oracle.ts'
 import { Random } from '../../../lib/testing/simulator/random.ts'
 import { newOwner } from '../../../lib/testing/simulator/scheduler.ts'
@@ -13,6 +14,7 @@ const never = new AbortController().signal
 function world(faults: Partial<Faults> = {}) {
   const clocked = scheduler()
   const streams = new Streams({
+    service: new KinesisService({ nowMs: () => clocked.nowMs() }),
     scheduler: clocked,
     random: new Random(1),
     faults: () => ({ ...noFaults, ...faults }),
@@ -108,7 +110,7 @@ describe('lineage', () => {
   test('a parent is drained once it is closed and nothing lies behind', async () => {
     const { streams, stream, answered } = world()
     const lineage = streams.lineage(owner, 'by-user')
-    const { record } = streams.put('by-user', '0', Buffer.from('x'), '0')
+    const { record } = streams.put('by-user', '0', Buffer.from('x'), 0)
     const drained = (after?: string) => answered(lineage.isDrained('shardId-000000000000', after, never))
     expect(await drained(record.sequenceNumber)).toBe(false)
     streams.reshard(stream)

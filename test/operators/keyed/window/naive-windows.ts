@@ -49,6 +49,26 @@ export function aligned(sizeMs: number, everyMs: number): (timeMs: number) => Bo
   }
 }
 
+/** The local day that holds a time, found by asking the calendar of the zone for the date of each quarter of an hour around it. */
+export function localDays(zone: string): (timeMs: number) => Bounds[] {
+  const calendar = new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' })
+  const quarterMs = 900_000
+  const dates = new Map<number, string>()
+  const dateOf = (quarter: number): string => {
+    const date = dates.get(quarter) ?? calendar.format(quarter * quarterMs)
+    dates.set(quarter, date)
+    return date
+  }
+  return (timeMs) => {
+    const quarter = Math.floor(timeMs / quarterMs)
+    const date = dateOf(quarter)
+    let [first, last] = [quarter, quarter]
+    while (dateOf(first - 1) === date) first -= 1
+    while (dateOf(last + 1) === date) last += 1
+    return [[first * quarterMs, (last + 1) * quarterMs]]
+  }
+}
+
 export function naiveSliding(arrivals: readonly Arrival[], graceMs: number, sizeMs: number): Naive {
   const isIn = ({ timeMs, limitMs }: Arrival, endMs: number) =>
     timeMs < endMs && timeMs >= endMs - sizeMs && endMs + graceMs > limitMs

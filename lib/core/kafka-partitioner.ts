@@ -1,5 +1,9 @@
+/** Where producers of Kafka put a key: by its murmur2 hash, as the Java client has it, so that all writers of a topic agree. */
+
+const mix = 0x5bd1e995
+
 /**
- * The partition that producers of Kafka put a key in: its murmur2 hash, as the Java client has it.
+ * The partition of a key.
  *
  * @see https://github.com/apache/kafka/blob/trunk/clients/src/main/java/org/apache/kafka/common/utils/Utils.java (murmur2)
  * @example
@@ -8,8 +12,6 @@
 export function partitionOf(key: Uint8Array, partitions: number): number {
   return (murmur2(key) & 0x7fffffff) % partitions
 }
-
-const mix = 0x5bd1e995
 
 /** The hash as a signed number of 32 bits. */
 export function murmur2(bytes: Uint8Array): number {

@@ -1,0 +1,82 @@
+/** Topics of a cluster, made and changed: what the deployment of an application does, and never one of its stages. */
+import { Admin } from '@platformatic/kafka'
+import { systemClock } from '../system-clock.ts'
+import type { KafkaConnection } from './kafka-client.ts'
+import { KafkaFailure, kafkaFailureOf } from './kafka-failure.ts'
+import type { KafkaAdmin, KafkaTopic, NewTopic } from './kafka-port.ts'
+
+const betweenLooksMs = 100
+
+class TopicAdmin implements KafkaAdmin {
+  readonly #admin: Admin
+
+  constructor(connection: KafkaConnection) {
+    this.#admin = new Admin({ clientId: 'millrace', ...connection, retries: 10, retryDelay: 250 })
+  }
+
+  async createTopic(name: string, { partitions, replicas = -1, configs = {} }: NewTopic, signal: AbortSignal) {
+    const entries = Object.entries(configs).map(([key, value]) => ({ name: key, value }))
+    try {
+      await this.#admin.createTopics({ topics: [{ topic: name, partitions, replicas }], configs: entries })
+    } catch (thrown) {
+      const failure = kafkaFailureOf(thrown)
+      if (!failure.names.has('TOPIC_ALREADY_EXISTS')) throw failure
+    }
+    return await this.#led(name, 1, signal)
+  }
+
+  async addPartitions(name: string, partitions: number, signal: AbortSignal): Promise<KafkaTopic> {
+    try {
+      // None, so that the cluster assigns: the protocol takes that, and the client's types and its strict mode do not.
+      const topic = { name, count: partitions, assignments: null as never }
+      await this.#admin.createPartitions({ topics: [topic] })
+    } catch (thrown) {
+      throw kafkaFailureOf(thrown)
+    }
+    return await this.#led(name, partitions, signal)
+  }
+
+  async deleteTopic(name: string): Promise<void> {
+    try {
+      await this.#admin.deleteTopics({ topics: [name] })
+    } catch (thrown) {
+      const failure = kafkaFailureOf(thrown)
+      if (!failure.names.has('UNKNOWN_TOPIC_OR_PARTITION')) throw failure
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#admin.close()
+  }
+
+  async #led(name: string, atLeast: number, signal: AbortSignal): Promise<KafkaTopic> {
+    while (!signal.aborted) {
+      const topic = await this.#look(name)
+      const leaders = topic?.partitions.filter(({ leader }) => leader >= 0).length ?? 0
+      if (topic && leaders >= atLeast && leaders === topic.partitionsCount) {
+        return { id: topic.id, partitions: topic.partitionsCount }
+      }
+      await systemClock.sleep(betweenLooksMs, signal)
+    }
+    throw new KafkaFailure('DEADLINE', `topic "${name}" has partitions without a leader`, { passes: true })
+  }
+
+  async #look(name: string) {
+    try {
+      const { topics } = await this.#admin.metadata({ topics: [name], forceUpdate: true, retries: 0 })
+      return topics.get(name)
+    } catch (thrown) {
+      const failure = kafkaFailureOf(thrown)
+      if (failure.passes || failure.names.has('UNKNOWN_TOPIC_OR_PARTITION')) return undefined
+      throw failure
+    }
+  }
+}
+
+/**
+ * Opens what makes topics. With IAM it takes `kafka-cluster:CreateTopic`, `AlterTopic`, `DeleteTopic` and `DescribeTopic`.
+ *
+ * @example
+ * const topic = await openAdmin(connection).createTopic('orders-by-customer', { partitions: 8 }, signal)
+ */
+export const openAdmin = (connection: KafkaConnection): KafkaAdmin => new TopicAdmin(connection)

@@ -1,0 +1,74 @@
+/** User and password of SASL/SCRAM, as Secrets Manager keeps them for MSK and for Lambda. */
+import { ConfigurationError, RetryableError } from '../../core/errors.ts'
+import { type Credentials, signerFor } from './signer.ts'
+
+export interface ScramUser {
+  readonly username: string
+  readonly password: string
+}
+
+/** Reads the text of a secret by its ARN. */
+export type SecretReader = (secretArn: string) => Promise<string>
+
+export interface SecretsOptions {
+  /** @default that of the service in the secret's region */
+  readonly endpoint?: string
+  /** @default what the SDK finds in the environment: the role of the function */
+  readonly credentials?: Credentials
+}
+
+const withinMs = 5_000
+
+/**
+ * Reads secrets from Secrets Manager. The function needs `secretsmanager:GetSecretValue`, and `kms:Decrypt` of the key, as MSK takes
+ * no secret under the key of the account.
+ *
+ * @see https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html
+ * @example
+ * const read = secretsManager()
+ */
+export function secretsManager({ endpoint, credentials }: SecretsOptions = {}): SecretReader {
+  return async (secretArn) => {
+    const region = secretArn.split(':')[3]
+    if (region === undefined) throw notThatSecret(secretArn, 'this is no ARN of a secret')
+    const url = new URL(endpoint ?? `https://secretsmanager.${region}.amazonaws.com/`)
+    const body = JSON.stringify({ SecretId: secretArn })
+    const { headers } = await signerFor('secretsmanager', region, credentials).sign({
+      method: 'POST',
+      protocol: url.protocol,
+      hostname: url.hostname,
+      path: url.pathname,
+      headers: {
+        host: url.host,
+        'content-type': 'application/x-amz-json-1.1',
+        'x-amz-target': 'secretsmanager.GetSecretValue',
+      },
+      body,
+    })
+    const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(withinMs) })
+    const answer = (await response.json()) as { readonly SecretString?: string; readonly __type?: string }
+    if (typeof answer.SecretString === 'string') return answer.SecretString
+    throw notThatSecret(secretArn, `Secrets Manager answered ${answer.__type ?? response.status}`)
+  }
+}
+
+const notThatSecret = (secretArn: string, why: string) =>
+  new RetryableError(
+    `the secret ${secretArn} cannot be read (${why}): check its ARN, and that the function may call GetSecretValue and decrypt it`,
+    { code: 'secret-unreadable' },
+  )
+
+/** The user in a secret. Throws a {@link ConfigurationError}, which quotes nothing of it. */
+export function scramUserIn(secret: string, secretArn: string): ScramUser {
+  let user: Partial<ScramUser> = {}
+  try {
+    user = Object(JSON.parse(secret))
+  } catch {
+    // What is no JSON has no user either; the parser's words would quote it.
+  }
+  const { username, password } = user
+  if (typeof username === 'string' && typeof password === 'string') return { username, password }
+  throw new ConfigurationError(
+    `the secret ${secretArn} holds no user of SASL/SCRAM: it is to be JSON of the form {"username":"...","password":"..."}.`,
+  )
+}
