@@ -220,7 +220,7 @@ test('an item that TTL removes is a change to nothing', async () => {
   const table = new TableWorld(app, { nowMs: startMs, withStreams: true })
   await table.send(source, [{ sensor: 's-1', atMs: startMs, value: 5 }])
   const written = streamOf(table)
-  table.clock.advance(9 * 24 * hour)
+  table.clock.advance(17 * 24 * hour)
   expect(table.model.sweepExpired()).toBe(1)
   const view = stateView(app, 'by-sensor', { sensor: seen })
   // The stream keeps its records for a day, so the first ones are gone from it by now.

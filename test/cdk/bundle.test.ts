@@ -94,14 +94,16 @@ describe('the bundle of a Kinesis application', () => {
   })
 })
 
+const kafka = ['KAFKA_SINK', 'DEAD_LETTERS_KAFKA', 'FRAMES_KAFKA', 'LINEAGE_KAFKA', 'ANNOUNCER_KAFKA']
 const otherSinks = ['SQS_SINK', 'EVENTBRIDGE_SINK', 'FIREHOSE_SINK']
 const sinksAndLetters = ['KINESIS_SINK', 'DYNAMODB_SINK', ...otherSinks, 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_SQS']
 
 describe('what a bundler leaves out', () => {
-  const leftOut = (change: Partial<StageBindings>) =>
+  const allLeftOut = (change: Partial<StageBindings>) =>
     Object.keys(bundlingFor(bindingsWith(change)).define ?? {}).map((name) =>
       name.replace('process.env.MILLRACE_ADAPTER_', ''),
     )
+  const leftOut = (change: Partial<StageBindings>) => allLeftOut(change).filter((name) => !kafka.includes(name))
 
   const keyed = ['STATE_DYNAMODB', 'FRAMES_KINESIS', 'LINEAGE_KINESIS', 'ANNOUNCER_KINESIS']
   const state = { tableName: 'by-hotel' }
@@ -112,6 +114,7 @@ describe('what a bundler leaves out', () => {
     streamArn: 'arn:aws:kinesis:eu-central-1:1:stream/by-city',
   } as const
   const topic = { name: 'orders', kind: 'kafka', topic: 'orders' } as const
+  const cluster = { brokers: ['b-1:9092'], auth: { kind: 'none' }, tls: false } as const
 
   it.each<[string, Partial<StageBindings>, string[]]>([
     ['no sink, dead letters in S3', {}, [...sinksAndLetters, ...keyed]],
@@ -137,11 +140,30 @@ describe('what a bundler leaves out', () => {
   ])('%s', (_, change, expected) => {
     expect(leftOut(change)).toEqual(expected)
   })
+
+  it('everything of Kafka where nothing is bound to it, and then esbuild is told nothing of its client', () => {
+    expect(kafka.filter((name) => !allLeftOut({ state, feeds, sources: [stream] }).includes(name))).toEqual([])
+    expect(bundlingFor(bindingsWith({})).esbuildArgs).toBeUndefined()
+  })
+
+  it('nothing that a stage on Kafka needs', () => {
+    const change = { state, sources: [topic], deadLetters: { kind: 'kafka', topic: 'dead', cluster } } as const
+    expect(allLeftOut(change).filter((name) => kafka.includes(name))).toEqual([
+      'KAFKA_SINK',
+      'FRAMES_KAFKA',
+      'ANNOUNCER_KAFKA',
+    ])
+    expect(bundlingFor(bindingsWith(change)).esbuildArgs).toEqual({
+      '--alias:@platformatic/wasm-utils': '@platformatic/wasm-utils/bundled',
+    })
+  })
 })
 
 it('the announcer has streams and tables of its own, and no sink, dead letter or runner', () => {
   const { define } = bundlingFor({ formatVersion: 1, topology: 'shop', announces: [] })
-  expect(Object.keys(define ?? {}).map((name) => name.replace('process.env.MILLRACE_ADAPTER_', ''))).toEqual([
+  const names = Object.keys(define ?? {}).map((name) => name.replace('process.env.MILLRACE_ADAPTER_', ''))
+  expect(names.filter((name) => kafka.includes(name)).sort()).toEqual([...kafka].sort())
+  expect(names.filter((name) => !kafka.includes(name))).toEqual([
     ...sinksAndLetters,
     'DEAD_LETTERS_S3',
     'STATE_DYNAMODB',

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { iamToken } from '../../lib/aws/kafka/iam-token.ts'
 import { connectionOf } from '../../lib/aws/kafka/kafka-connection.ts'
 import { scramUserIn, secretsManager } from '../../lib/aws/kafka/scram-secret.ts'
+import { ConfigurationError, RetryableError } from '../../lib/core/errors.ts'
 import type { KafkaCluster } from '../../lib/plan/stage-bindings.ts'
 import { never, newTopic, producer, reader, recordsIn, secure, text, withSecureBroker } from './broker.ts'
 
@@ -43,7 +44,7 @@ withSecureBroker('SASL/SCRAM over TLS', () => {
   )
 
   test.each<[string, Partial<KafkaCluster>, string | undefined, string]>([
-    ['a wrong password', {}, 'wrong', 'PLT_KFK_AUTHENTICATION'],
+    ['a wrong password', {}, 'wrong', 'SASL_AUTHENTICATION_FAILED'],
     ['an authority that did not sign the certificate', { tls: true }, undefined, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
   ])('%s is no failure that passes, and quotes no secret', async (_, changes, password, name) => {
     const topic = await newTopic()
@@ -54,6 +55,21 @@ withSecureBroker('SASL/SCRAM over TLS', () => {
     expect(failure).toMatchObject({ passes: false })
     expect([...failure.names]).toContain(name)
     expect(failure.message).not.toContain(secure.password)
+  })
+
+  test.each([
+    [new ConfigurationError('the secret holds no user'), false],
+    [new RetryableError('the secret cannot be read', { code: 'secret-unreadable' }), true],
+  ])('a secret that cannot be had says so itself', async (error, passes) => {
+    const made = connectionOf(cluster(), {
+      scramUser: () => Promise.reject(error),
+      iamToken: async () => '',
+      nowMs: () => 0,
+    })
+    const failure = await reader(made)
+      .topic('any', never())
+      .catch((thrown) => thrown)
+    expect(failure).toMatchObject({ name: error.code, message: error.message, passes })
   })
 })
 

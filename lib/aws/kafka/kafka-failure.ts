@@ -4,6 +4,7 @@
  * The client's errors nest: of several attempts, of several brokers, of several partitions of one request. What passes by itself is
  * tried again by whoever sends; all else needs a person, or is the record's own fault.
  */
+import { isRetryable, MillraceError } from '../../core/errors.ts'
 
 /** A failed call of a Kafka client. `name` is the broker's own, such as NOT_ENOUGH_REPLICAS, or the client's code. */
 export class KafkaFailure extends Error {
@@ -44,16 +45,15 @@ const passingWithNewProducer = new Set([
 /** Neither a certificate nor a protocol mends itself. */
 const tlsProblem = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|EPROTO)/
 
-/** The errors that others are only wrapped around. */
+/** The errors that others are only wrapped around: a lost connection, and a refused login, say why in their cause. */
 function leavesOf(error: unknown): readonly ClientError[] {
-  const { errors, cause, code, apiId } = Object(error) as ClientError
+  // A secret or a token of ours that could not be had.
+  if (error instanceof MillraceError)
+    return [{ code: error.code, message: error.message, canRetry: isRetryable(error) }]
+  const { errors, cause, apiId } = Object(error) as ClientError
   if (Array.isArray(errors) && errors.length > 0) return errors.flatMap(leavesOf)
-  // A lost connection says why in its cause.
-  if (cause !== undefined && apiId === undefined && code !== 'PLT_KFK_AUTHENTICATION') {
-    const causes = leavesOf(cause)
-    return causes.some((leaf) => nameOf(leaf) !== undefined) ? causes : [Object(error)]
-  }
-  return [Object(error)]
+  const causes = cause === undefined || apiId !== undefined ? [] : leavesOf(cause)
+  return causes.some((leaf) => nameOf(leaf) !== undefined) ? causes : [Object(error)]
 }
 
 function nameOf({ apiId, code, message }: ClientError): string | undefined {

@@ -14,15 +14,16 @@ export class Doorbell {
   /** Resolves at the next ring, or after `ms` milliseconds where they are given. */
   async wait(clock: Clock, ms?: number): Promise<void> {
     if (ms !== undefined && ms <= 0) return
-    const controller = new AbortController()
+    // Most waits have no end of their own, and no sleep to break off.
+    const controller = ms === undefined ? undefined : new AbortController()
     const rung = new Promise<void>((resolve) => {
       const wake = () => {
         this.#waiting.delete(wake)
-        controller.abort(rang)
+        controller?.abort(rang)
         resolve()
       }
       this.#waiting.add(wake)
-      if (ms !== undefined) void clock.sleep(ms, controller.signal).then(wake)
+      if (ms !== undefined) void clock.sleep(ms, controller?.signal).then(wake)
     })
     await rung
   }
