@@ -6,11 +6,11 @@ export default {
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   reporters: ['default', '<rootDir>/.ci/closing-line.cjs'],
-  // Middy exports only for `import`, so it is found by path and made CommonJS like our own files.
+  // Middy exports only for `import`, so it is found by path and made CommonJS like our own files; so is the client of Kafka.
   moduleNameMapper: { '^@middy/(core|util)$': '<rootDir>/node_modules/@middy/$1/index.js' },
-  transformIgnorePatterns: ['/node_modules/(?!@middy/)'],
+  transformIgnorePatterns: ['/node_modules/(?!(@middy|@platformatic)/)'],
   transform: {
-    '(\\.ts|/@middy/.+\\.js)$': [
+    '(\\.ts|/(@middy|@platformatic)/.+\\.js)$': [
       '@swc/jest',
       {
         jsc: { parser: { syntax: 'typescript' }, target: 'es2023' },

@@ -27,6 +27,8 @@ export class NotedProgress<P extends ProgressOfAny> {
   /** What this attempt noted, and the last number of the entry that it is about. */
   #noted: { readonly suspect: Suspect; readonly last: number } | undefined
   #isToNote = false
+  /** True from the moment that the note is sent until its answer says that it is stored. */
+  #isUnanswered = false
   /** What stays noted when this attempt comes to its end: what it found, or what it has cleared since. */
   #left: Suspect | undefined
 
@@ -92,7 +94,9 @@ export class NotedProgress<P extends ProgressOfAny> {
   async note(stop: Stop): Promise<void> {
     if (!this.#isToNote) return
     this.#isToNote = false
+    this.#isUnanswered = true
     if (!(await this.#write.write(this.#now, stop.signal))) throw moved()
+    this.#isUnanswered = false
   }
 
   /** What was stepped and did not kill is cleared before anything of it goes out. */
@@ -120,11 +124,18 @@ export class NotedProgress<P extends ProgressOfAny> {
     return failing && failing.number > doneThrough ? failing : undefined
   }
 
-  /** Writes progress for good, and gives what is stored then, by whomever. */
+  /**
+   * Writes progress for good, and gives what is stored then, by whomever. A note whose answer was lost may be stored: it is taken
+   * back too, or it would accuse a record that was never stepped.
+   */
   finish(progress: P, closing: AbortSignal): Promise<P> {
-    return this.#write.finish(progress, closing)
+    const note = this.#isUnanswered ? this.#noted?.suspect : undefined
+    return this.#write.finish(progress, closing, ({ suspect }) => note !== undefined && isSame(suspect, note))
   }
 }
+
+const isSame = (a: Suspect | undefined, b: Suspect): boolean =>
+  a?.from === b.from && a.to === b.to && a.attempts === b.attempts
 
 /** What was not tried, because one of it may kill: it comes again. */
 export function haltBeyond(lastNumber: number, last: number): Halt | undefined {

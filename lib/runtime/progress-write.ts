@@ -50,8 +50,11 @@ export class ProgressWrite<P extends { readonly completed: string | undefined }>
     return this.#isOurs
   }
 
-  /** Writes progress and gives what is stored then, by whomever. */
-  async finish(progress: P, signal: AbortSignal): Promise<P> {
+  /**
+   * Writes progress and gives what is stored then, by whomever. `isOwn` tells what this attempt wrote before without hearing of
+   * it: where that is found, it is written over.
+   */
+  async finish(progress: P, signal: AbortSignal, isOwn: (stored: P) => boolean = () => false): Promise<P> {
     let failure: unknown = new RetryableError('progress was neither written nor found', { code: 'progress-conflict' })
     try {
       if (await this.write(progress, signal)) return progress
@@ -63,6 +66,9 @@ export class ProgressWrite<P extends { readonly completed: string | undefined }>
     const stored = await this.#parts.store.readProgress(this.#name, signal)
     // Nobody wrote since this attempt began, so the write did not take place, and its error says why.
     if ((stored?.version ?? 0) === this.#version || stored === undefined) throw failure
-    return this.#decode(stored.value)
+    const found = this.#decode(stored.value)
+    if (stored.version !== this.#version + 1 || !isOwn(found)) return found
+    this.#version = stored.version
+    return this.finish(progress, signal)
   }
 }

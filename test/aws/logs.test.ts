@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { lambdaLogger } from '../../lib/aws/observability.ts'
 import { streamHandler } from '../../lib/aws/stream-handler.ts'
 import { RetryableError, TerminalError, Topology, valueState } from '../../lib/index.ts'
-import { kinesisEvent, lambdaContext } from '../../lib/testing/events.ts'
+import { kafkaEvent, kinesisEvent, lambdaContext } from '../../lib/testing/events.ts'
 import { memoryPorts } from '../../lib/testing/memory-ports.ts'
 
 const secret = 'hunter2'
@@ -138,4 +138,16 @@ test('a keyed stage says which sampled traces wrote what it reads', async () => 
   const told = memory.lines.filter(({ message }) => message === 'continues traces')
   expect(told.length).toBeGreaterThan(0)
   for (const { fields } of told) expect(fields).toEqual({ upstreamTraces: [trace] })
+})
+
+test('a keyed stage on a topic of its own says so too, whatever the keys of other entries are', async () => {
+  const { app } = topology()
+  const memory = memoryPorts()
+  const handler = streamHandler(app, { ports: memory })
+  const trace = '1-5759e988-bd862e3fe1be46a994272793'
+  const keys = [`0 ${trace}`, Uint8Array.of(0xff), '1']
+  const entries = keys.map((key, offset) => ({ offset, key, value: 'no frame' }))
+  await handler(kafkaEvent({ 'by-card-0': entries }), lambdaContext())
+  const told = memory.lines.filter(({ message }) => message === 'continues traces')
+  expect(told.map(({ fields }) => fields)).toEqual([{ upstreamTraces: [trace] }])
 })

@@ -58,7 +58,6 @@ export const faultKinds: readonly string[] = [
   'stage added',
   'releases mixed',
   'value forgotten after its TTL',
-  'entry taken by TTL',
 ]
 
 /** What Kafka does not do: it keeps the order of what is sent, its partitions are never split, and the release before cannot run on it. */

@@ -212,7 +212,8 @@ function applyLine(user: UserState, record: LoggedRecord<Line>, inSlot: number) 
 }
 
 /** How dead letters call a record of a keyed stage. */
-const deadLetterId = ({ stage, slot, number }: LoggedRecord<unknown>): string => `${stage}/slot-${slot}/${number}`
+export const deadLetterId = ({ stage, slot, number }: LoggedRecord<unknown>): string =>
+  `${stage}/slot-${slot}/${number}`
 
 /**
  * Applies every record of the logs once, in the order of the logs, but for those whose ids are in `killed`: they were taken

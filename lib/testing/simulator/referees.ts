@@ -7,7 +7,7 @@
 import type { StateValue } from '../../state/state-store.ts'
 import type { Evidence } from './evidence.ts'
 import type { Referee } from './findings.ts'
-import type { LoggedRecord } from './oracle.ts'
+import { deadLetterId, type LoggedRecord } from './oracle.ts'
 import { isAdded, whatARedeployAdds } from './redeploy-referee.ts'
 import type { Simulation } from './simulation.ts'
 import { contentOf } from './sinks.ts'
@@ -150,8 +150,20 @@ export function isOfKilled(identity: string, killed: ReadonlySet<string>): boole
   return record !== undefined && killed.has(record)
 }
 
+/** What came to the third stage, but for what such a record sent there. */
+function soldByApplied({ lines, sold, killed }: Evidence): Evidence['sold']['records'] {
+  const placeAt = (upstream: string, number: number) => `${upstream}@${number}`
+  const accused = new Set(
+    lines.records
+      .filter((record) => killed.has(deadLetterId(record)))
+      .map(({ stage, shard, number }) => placeAt(`${stage}/${shard}`, number)),
+  )
+  return sold.records.filter(({ upstream, sentAt: [number] }) => !accused.has(placeAt(upstream, number)))
+}
+
 /** P3: who applies each identity once has exactly the outputs of the sequential fold, in sinks and in the third stage. */
-function* appliedOnce({ run, replay, applied, sold, deadLetters, killed }: Evidence): Iterable<string> {
+function* appliedOnce(evidence: Evidence): Iterable<string> {
+  const { run, replay, applied, deadLetters, killed } = evidence
   const got = new Map(
     applied
       .filter(({ sink }) => sink !== 'seen-orders' && !isAdded(sink))
@@ -178,7 +190,7 @@ function* appliedOnce({ run, replay, applied, sold, deadLetters, killed }: Evide
   if (!run.hasThirdStage) return
   const sent = counted(replay.sent.map(({ content }) => content))
   const arrived = counted(
-    sold.records.map(({ value: { item, line, cents, total } }) => contentOf({ item, line, cents, total })),
+    soldByApplied(evidence).map(({ value: { item, line, cents, total } }) => contentOf({ item, line, cents, total })),
   )
   for (const content of new Set([...sent.keys(), ...arrived.keys()])) {
     const [want, has] = [sent.get(content) ?? 0, arrived.get(content) ?? 0]

@@ -4,6 +4,7 @@ import { crc32 } from 'node:zlib'
 import { RetryableError, TerminalError } from '../../../lib/index.ts'
 import { encodeFrame } from '../../../lib/runtime/frames/frame-format.ts'
 import type { Ports } from '../../../lib/runtime/ports.ts'
+import type { StateStore } from '../../../lib/state/state-store.ts'
 import { once, until } from '../stage-world.ts'
 import { adder, adding, type Step, value } from './keyed-world.ts'
 
@@ -291,6 +292,28 @@ test('a lone frame is not suspected because a port fails', async () => {
     )
     expect(await world.run(world.container({ attempts: 2 }))).toBe(0)
     expect([undefined, { from: 2, to: 1, attempts: 0 }]).toContainEqual((await world.progress()).suspect)
+  }
+  expect(await world.run(world.container({ attempts: 2 }))).toBe(1)
+  expect(world.memory.deadLettered).toEqual([])
+  expect(received()).toHaveLength(1)
+})
+
+test.each([
+  ['does not come', () => Promise.reject(new Error('unanswered'))],
+  ['looks like that to another attempt', () => false],
+])('a lone frame is not suspected by a note whose answer %s: it is taken back', async (_, answer) => {
+  const { world, received } = adder()
+  world.frame([value('a', 1)], { arrivalTimeMs: world.clock.nowMs() - 120_000 })
+  const store = world.ports().state?.('by-key') as StateStore
+  for (let attempts = 0; attempts < 4; attempts++) {
+    let written = 0
+    const writeProgress: StateStore['writeProgress'] = async (...args) => {
+      const isWritten = await store.writeProgress(...args)
+      return ++written === 1 ? answer() : isWritten
+    }
+    const state = () => ({ ...store, writeProgress })
+    expect(await world.run(world.container({ attempts: 2 }, { state }))).toBe(0)
+    expect((await world.progress()).suspect).toBeUndefined()
   }
   expect(await world.run(world.container({ attempts: 2 }))).toBe(1)
   expect(world.memory.deadLettered).toEqual([])
