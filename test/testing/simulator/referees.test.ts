@@ -58,7 +58,10 @@ async function findings(accused: readonly LoggedRecord<Line>[], arrived: readonl
     deadLetters: accused.map((record) => ({ letter: { id: deadLetterId(record) } })),
     killed,
   }
-  return await Array.fromAsync(referees['applied-once']?.(evidence as unknown as Evidence) ?? [])
+  const found: string[] = []
+  for await (const finding of referees['applied-once']?.(evidence as unknown as Evidence) ?? ['no such referee'])
+    found.push(finding)
+  return found
 }
 
 test('what was sent of a record before it was wrongly taken for a killer may be in the third stage, and need not', async () => {
