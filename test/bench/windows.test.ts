@@ -34,7 +34,7 @@ test('a silent application wakes no stage while nothing is due, and no key is po
   const { waiting, closing, idle } = await measureSilence(30)
   expect([waiting.frames, closing.frames, idle.frames]).toEqual([0, 1, 0])
   expect([waiting.results, closing.results, idle.results]).toEqual([0, 30, 0])
-  for (const { minutes, calls } of [waiting, idle]) expect([...calls]).toEqual([['readProgress', 2 * minutes]])
+  for (const { minutes, calls } of [waiting, idle]) expect([...calls]).toEqual([['readProgress', 4 * minutes]])
 })
 
 test('many windows close in processes of little memory, one of them killed', async () => {
