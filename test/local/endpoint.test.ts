@@ -54,7 +54,12 @@ async function greet(endpoint: string, names: readonly string[], state: string):
     await app.stop()
   }
   // No Kinesis of our own was started for it.
-  expect((await readdir(join(directory, state))).sort()).toEqual(['bundle', 'checkpoints', 'function.log', 'stages.json'])
+  expect((await readdir(join(directory, state))).sort()).toEqual([
+    'bundle',
+    'checkpoints',
+    'function.log',
+    'stages.json',
+  ])
   return received.sort()
 }
 
