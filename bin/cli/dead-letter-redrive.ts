@@ -18,6 +18,7 @@ import { plan } from '../../lib/plan/plan.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { interruption } from '../flights/interruption.ts'
 import { type Arguments, usage } from './arguments.ts'
+import type { Say } from './command.ts'
 import { kinesisClient, lambdaClient, s3Client } from './dead-letter-clients.ts'
 import { generationsOf } from './dead-letter-generations.ts'
 import {
@@ -32,8 +33,6 @@ import { outcomeText, theLetter } from './dead-letter-text.ts'
 import { directoryOf, readRunFacts, runNamed } from './local-run.ts'
 import { handlerBeside, loadUserCode } from './user-code.ts'
 import { counted } from './words.ts'
-
-type Say = (line: string) => void
 
 /** What differs by where the function is. */
 type Target = Pick<

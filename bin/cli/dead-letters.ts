@@ -1,6 +1,7 @@
 /** `millrace dead-letters list | show | redrive`. */
 import { Closing } from '../../lib/local/closing.ts'
 import type { Arguments, CommandSyntax, Flag } from './arguments.ts'
+import type { Say } from './command.ts'
 import { openLetters } from './dead-letter-places.ts'
 import { runRedrive } from './dead-letter-redrive.ts'
 import {
@@ -13,8 +14,6 @@ import {
   theLetter,
 } from './dead-letter-text.ts'
 import { counted } from './words.ts'
-
-type Say = (line: string) => void
 
 const whichRun: Readonly<Record<string, Flag>> = {
   app: { value: 'NAME', help: 'the local run of that topology (default: the only one in .millrace)' },

@@ -6,6 +6,7 @@ import { compareLock, lockOf, sameLock, type TopologyLock } from '../../lib/plan
 import { defaultLockFile, type Lock, type LockedTopology, lockText, parseLock } from '../../lib/plan/lock-file.ts'
 import { plan } from '../../lib/plan/plan.ts'
 import { type Arguments, type CommandSyntax, usage } from './arguments.ts'
+import type { Say } from './command.ts'
 import { loadUserCode } from './user-code.ts'
 import { counted } from './words.ts'
 
@@ -24,7 +25,7 @@ export const lockSyntax: CommandSyntax = {
 }
 
 /** Throws a ConfigurationError that names all that would be lost or misread; the file is then as it was. */
-export async function runLock(args: Arguments, say: (line: string) => void): Promise<number> {
+export async function runLock(args: Arguments, say: Say): Promise<number> {
   if (args.has('stack') && !args.has('check'))
     throw usage('--stack goes with --check: it compares, and records nothing.')
   if (args.has('endpoint') && !args.has('stack')) throw usage('--endpoint goes with --stack.')

@@ -1,6 +1,7 @@
 /** `millrace plan`: what a topology is and how it will be cut into functions. */
 import { type KeyedStage, type Plan, plan, type StagePlan, streamNameOf, tableNameOf } from '../../lib/plan/plan.ts'
 import { type Arguments, type CommandSyntax, usage } from './arguments.ts'
+import type { Say } from './command.ts'
 import { costLines, loadOf } from './plan-cost.ts'
 import { loadUserCode } from './user-code.ts'
 
@@ -18,7 +19,7 @@ export const planSyntax: CommandSyntax = {
 }
 
 /** Throws a ConfigurationError for a topology that cannot run. */
-export async function runPlan(args: Arguments, say: (line: string) => void): Promise<number> {
+export async function runPlan(args: Arguments, say: Say): Promise<number> {
   const [file = ''] = args.positionals
   const forCost = ['rate', 'collapse', 'state-gb'].find((flag) => args.has(flag))
   if (forCost !== undefined && !args.has('cost')) throw usage(`--${forCost} is for --cost: give that too.`)

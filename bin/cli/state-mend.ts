@@ -11,6 +11,7 @@ import { Closing } from '../../lib/local/closing.ts'
 import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
 import { readGeneration } from '../../lib/runtime/progress/generation.ts'
 import { type Arguments, type CommandSyntax, usage } from './arguments.ts'
+import type { Say } from './command.ts'
 import { type Operated, type OperatedStage, stageIn } from './operate/operated.ts'
 import { openStack } from './operate/operated-stack.ts'
 import { counted } from './words.ts'
@@ -35,7 +36,7 @@ const mendSyntax: CommandSyntax = {
 
 export const mendCommand = { syntax: mendSyntax, run: runMend }
 
-async function runMend(args: Arguments, say: (line: string) => void): Promise<number> {
+async function runMend(args: Arguments, say: Say): Promise<number> {
   const [tableName = ''] = args.positionals
   const earlierTableName = args.text('earlier')
   if (earlierTableName === undefined) throw usage('`millrace state mend` needs --earlier.')

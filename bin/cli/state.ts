@@ -3,14 +3,13 @@ import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
 import { Closing } from '../../lib/local/closing.ts'
 import type { Arguments, CommandSyntax, Flag } from './arguments.ts'
+import type { Say } from './command.ts'
 import { printable } from './dead-letter-text.ts'
 import { explain } from './state-explain.ts'
 import { mendCommand } from './state-mend.ts'
 import { openState, type StatePlace } from './state-place.ts'
 import { listKeys, reading, readKey } from './state-reading.ts'
 import { explanationJson, explanationLines, keyJson, keyLines, listLines, pageJson } from './state-text.ts'
-
-type Say = (line: string) => void
 
 const where: Readonly<Record<string, Flag>> = {
   app: { value: 'NAME', help: 'the local run of that topology (default: the only one in .millrace)' },
