@@ -27,4 +27,10 @@ export class Doorbell {
     })
     await rung
   }
+
+  /** Resolves after `ms` milliseconds, however often it rings, or at the first ring with which it is over. */
+  async waitOut(clock: Clock, ms: number, isOver: () => boolean): Promise<void> {
+    const endMs = clock.nowMs() + ms
+    while (!isOver() && clock.nowMs() < endMs) await this.wait(clock, endMs - clock.nowMs())
+  }
 }

@@ -249,10 +249,8 @@ export class KafkaEventSourceMapping {
     }
   }
 
-  async #sleep(ms: number): Promise<void> {
-    const { clock } = this.#options
-    const endMs = clock.nowMs() + ms
-    while (!this.#isStopping() && clock.nowMs() < endMs) await this.#bell.wait(clock, endMs - clock.nowMs())
+  #sleep(ms: number): Promise<void> {
+    return this.#bell.waitOut(this.#options.clock, ms, () => this.#isStopping())
   }
 }
 

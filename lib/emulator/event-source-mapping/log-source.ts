@@ -204,11 +204,7 @@ export class LogSource {
   }
 
   /** Waits the whole time, unless the mapping stops. */
-  async #sleep(ms: number): Promise<void> {
-    const { clock } = this.#options
-    const endMs = clock.nowMs() + ms
-    while (!this.#options.isStopping() && clock.nowMs() < endMs) {
-      await this.#user.bell.wait(clock, endMs - clock.nowMs())
-    }
+  #sleep(ms: number): Promise<void> {
+    return this.#user.bell.waitOut(this.#options.clock, ms, () => this.#options.isStopping())
   }
 }
