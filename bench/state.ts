@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import { type Figure, finish, table } from './figures.ts'
+import { measureMapAlone } from './state/map-alone.ts'
 import { dollarsPerMillionEvents, type Units } from './state/prices.ts'
 import {
   type Contender,
@@ -130,13 +131,20 @@ async function compareGrowth(filled: readonly FilledStages[]): Promise<Figure[]>
       ...ways.map((way) => [way, growth[way].runner.toFixed(2), growth[way].whole.toFixed(2)]),
     ]),
   )
-  return ways.flatMap((way): Figure[] => [
-    {
-      ...{ name: `CPU per batch, ${way}, ${sizes}`, value: rounded(growth[way].runner), unit: 'times' },
-      ...{ goal: mostGrowth, better: 'lower' },
-    },
-    { name: `the same with the store in memory, ${way}`, value: rounded(growth[way].whole), unit: 'times' },
-  ])
+  const alone = measureMapAlone(few.keys, many.keys, growthRecords, rounds * 3)
+  console.log(
+    `\nThe look-ups of such a batch in a Map alone, without a store: ${alone.few.toFixed(0)} µs among few keys, ${alone.many.toFixed(0)} µs among many, ${(alone.many / alone.few).toFixed(1)} times.`,
+  )
+  return [
+    ...ways.flatMap((way): Figure[] => [
+      {
+        ...{ name: `CPU per batch, ${way}, ${sizes}`, value: rounded(growth[way].runner), unit: 'times' },
+        ...{ goal: mostGrowth, better: 'lower' },
+      },
+      { name: `the same with the store in memory, ${way}`, value: rounded(growth[way].whole), unit: 'times' },
+    ]),
+    { name: `look-ups of a batch in a Map alone, ${sizes}`, value: rounded(alone.many / alone.few), unit: 'times' },
+  ]
 }
 
 async function main(): Promise<void> {

@@ -11,6 +11,7 @@ import {
   PaymentsStack,
   TableFirstStack,
 } from './demos/demo-stacks.ts'
+import { DriversOnKafkaStack } from './demos/kafka-stacks.ts'
 import { FlightsStack } from './flights/flights-stack.ts'
 
 /** Adds them all. Throws a ConfigurationError for one that cannot run. */
@@ -20,6 +21,7 @@ export function addStacks(app: App): void {
   new PaymentsStack(app, 'Payments')
   new EnrichmentStack(app, 'Enrichment')
   new DriversStack(app, 'Drivers')
+  new DriversOnKafkaStack(app, 'DriversOnKafka')
   new BookingsStack(app, 'Bookings')
   new BoundedStateStack(app, 'BoundedState')
   new MapStateStack(app, 'MapState')

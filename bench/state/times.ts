@@ -107,8 +107,11 @@ interface Spent {
   readonly runner: number
 }
 
-/** How often that of few keys is in that of many, the median of the rounds. */
+/** How often that of few keys is in that of many, the median of the blocks. */
 export type Growth = { readonly [way in 'warm' | 'cold']: Spent }
+
+/** Rounds that are compared as one: some clocks of threads move in steps of milliseconds, which is as much as a batch takes. */
+const roundsOfBlock = 5
 
 async function spentOn({ stages, meter }: FilledStages, users: readonly string[]): Promise<Spent> {
   const frames = await stages.feed(stages.clicks(users))
@@ -120,7 +123,7 @@ async function spentOn({ stages, meter }: FilledStages, users: readonly string[]
   return { whole, runner: whole - meter.takeMicros() }
 }
 
-async function growthRound(filled: FilledStages, users: readonly string[]) {
+async function growthRound(filled: FilledStages, users: readonly string[]): Promise<Growth> {
   const { stages } = filled
   await stages.count(await stages.feed(stages.clicks(users)))
   const warm = await spentOn(filled, users)
@@ -137,7 +140,7 @@ export async function measureGrowth(
 ): Promise<Growth> {
   const draw = zipf(few.keys, seeded(records))
   const spread = many.keys / few.keys
-  const ratios: Growth[] = []
+  const blocks: { few: Growth; many: Growth }[] = []
   for (let round = -warmUpRounds; round < rounds; round++) {
     const ranks = Array.from({ length: records }, draw)
     const overFew = () => growthRound(few, ranks.map(keyOf))
@@ -150,16 +153,18 @@ export async function measureGrowth(
     const isFewFirst = round % 2 === 0
     const [first, second] = isFewFirst ? [await overFew(), await overMany()] : [await overMany(), await overFew()]
     const [ofFew, ofMany] = isFewFirst ? [first, second] : [second, first]
-    if (round >= 0) ratios.push({ warm: ratio(ofMany.warm, ofFew.warm), cold: ratio(ofMany.cold, ofFew.cold) })
+    if (round < 0) continue
+    const block = Math.floor(round / roundsOfBlock)
+    const before = blocks[block] ?? { few: nothing, many: nothing }
+    blocks[block] = { few: sum(before.few, ofFew), many: sum(before.many, ofMany) }
   }
-  const middle = (of: (growth: Growth) => Spent): Spent => ({
-    whole: median(ratios.map((growth) => of(growth).whole)),
-    runner: median(ratios.map((growth) => of(growth).runner)),
-  })
-  return { warm: middle(({ warm }) => warm), cold: middle(({ cold }) => cold) }
+  const middle = (way: keyof Growth, what: keyof Spent): number =>
+    median(blocks.map((block) => block.many[way][what] / block.few[way][what]))
+  const of = (way: keyof Growth): Spent => ({ whole: middle(way, 'whole'), runner: middle(way, 'runner') })
+  return { warm: of('warm'), cold: of('cold') }
 }
 
-const ratio = (many: Spent, few: Spent): Spent => ({
-  whole: many.whole / few.whole,
-  runner: many.runner / few.runner,
-})
+const none: Spent = { whole: 0, runner: 0 }
+const nothing: Growth = { warm: none, cold: none }
+const plus = (a: Spent, b: Spent): Spent => ({ whole: a.whole + b.whole, runner: a.runner + b.runner })
+const sum = (a: Growth, b: Growth): Growth => ({ warm: plus(a.warm, b.warm), cold: plus(a.cold, b.cold) })

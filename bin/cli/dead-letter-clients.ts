@@ -13,7 +13,9 @@ export const kinesisClient = (endpoint: string | undefined) =>
 export const sqsClient = (endpoint: string | undefined): SQSClient =>
   new SQSClient({ ...settings(endpoint), ...(endpoint === undefined ? {} : { useQueueUrlAsEndpoint: false }) })
 
-export const lambdaClient = (endpoint: string | undefined): LambdaClient => new LambdaClient(settings(endpoint))
+/** With one attempt a call: what is invoked twice is to be so by whoever asks. */
+export const lambdaClient = (endpoint: string | undefined, maxAttempts = 1): LambdaClient =>
+  new LambdaClient({ ...settings(endpoint), maxAttempts })
 
 export const cloudFormationClient = (endpoint: string | undefined): CloudFormationClient =>
   new CloudFormationClient(settings(endpoint))

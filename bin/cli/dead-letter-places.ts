@@ -1,10 +1,12 @@
-/** Where dead letters are: with a local run, in a stream, or in a queue. */
+/** Where dead letters are: with a local run, in a stream, in a queue, or in a topic. */
 import { join } from 'node:path'
 import { DescribeStreamSummaryCommand, type KinesisClient } from '@aws-sdk/client-kinesis'
 import { HeldQueue } from '../../lib/aws/dead-letter-queue.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
+import type { ShardReader } from '../../lib/emulator/event-source-mapping/index.ts'
 import type { Closing } from '../../lib/local/closing.ts'
+import { DeployedFunction } from '../../lib/local/dead-letter-lambda.ts'
 import { DeadLetterLog } from '../../lib/local/dead-letter-log.ts'
 import { QueueLetters } from '../../lib/local/dead-letter-queue-log.ts'
 import type { LetterLog } from '../../lib/local/dead-letter-redrive.ts'
@@ -12,9 +14,12 @@ import { SettlementFile } from '../../lib/local/dead-letter-settlement.ts'
 import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
 import type { LocalEndpoints } from '../../lib/local/local-endpoints.ts'
 import { localKinesisClient } from '../../lib/local/local-streams.ts'
+import { TopicReader } from '../../lib/local/topic-reader.ts'
+import type { StageBindings, StreamPlace } from '../../lib/plan/stage-bindings.ts'
 import { type Arguments, usage } from './arguments.ts'
-import { kinesisClient, sqsClient } from './dead-letter-clients.ts'
+import { kinesisClient, lambdaClient, sqsClient } from './dead-letter-clients.ts'
 import type { ListedLetter } from './dead-letter-text.ts'
+import { kafkaClients } from './kafka-clients.ts'
 import { directoryOf, reachRun, redriveDirectory, runNamed } from './local-run.ts'
 
 /** Dead letters, and the file that remembers which were redriven. */
@@ -41,18 +46,23 @@ export interface Letters {
   readonly unreadable: readonly { readonly place: string; readonly problem: string }[]
 }
 
-/** Opens what the flags `app`, `stream`, `queue` and `endpoint` mean. */
-export async function openLetters(args: Arguments, closing: Closing): Promise<Letters> {
-  const [stream, queue, endpoint] = [args.text('stream'), args.text('queue'), args.text('endpoint')]
-  const places = ['app', 'stream', 'queue'].filter((flag) => args.has(flag))
+const remoteFlags = ['stream', 'queue', 'topic'] as const
+
+/** Whether the flags name a place elsewhere than with a local run. Throws where they name several. */
+export function isElsewhere(args: Arguments): boolean {
+  const places = ['app', ...remoteFlags].filter((flag) => args.has(flag))
   if (places.length > 1) throw usage(`--${places.join(' and --')} name different places: give one.`)
-  if (endpoint !== undefined && stream === undefined && queue === undefined) {
-    throw usage('--endpoint goes with --stream or --queue.')
-  }
-  const place =
-    stream !== undefined || queue !== undefined
-      ? await openRemoteLetters(args, closing)
-      : await openLocalLetters(await runNamed(args.text('app')), closing)
+  return remoteFlags.some((flag) => args.has(flag))
+}
+
+/** Opens what the flags `app`, `stream`, `queue`, `topic`, `function` and `endpoint` mean. */
+export async function openLetters(args: Arguments, closing: Closing): Promise<Letters> {
+  const elsewhere = isElsewhere(args)
+  if (args.has('endpoint') && !elsewhere) throw usage('--endpoint goes with --stream, --queue or --topic.')
+  if (args.has('function') && !args.has('topic')) throw usage('--function goes with --topic.')
+  const place = elsewhere
+    ? await openRemoteLetters(args, closing)
+    : await openLocalLetters(await runNamed(args.text('app')), closing)
   const { title, log, settlements } = place
   const letters = log.letters.map((letter) => ({
     ...letter,
@@ -61,9 +71,10 @@ export async function openLetters(args: Arguments, closing: Closing): Promise<Le
   return { title, letters, unreadable: log.unreadable }
 }
 
-/** Opens the dead letters of a stream or a queue, on AWS or on an endpoint. The messages of a queue are held until the closing. */
+/** Opens the dead letters of a stream, a queue or a topic, on AWS or on an endpoint. The messages of a queue are held until the closing. */
 export function openRemoteLetters(args: Arguments, closing: Closing): Promise<LetterPlace> {
   const [stream, queue = '', endpoint] = [args.text('stream'), args.text('queue'), args.text('endpoint')]
+  if (args.has('topic')) return topicLetters(args, closing)
   return stream === undefined ? queueLetters(queue, endpoint, closing) : streamLetters(stream, endpoint, closing)
 }
 
@@ -74,21 +85,22 @@ export async function openLocalLetters(app: string, closing: Closing): Promise<L
   const client = localKinesisClient(endpoints.kinesis)
   closing.defer(() => client.destroy())
   const deadLetterStream = `${app}-dead-letters`
-  const log = await readStream(client, deadLetterStream)
+  const log = await readLog(new KinesisShardReader({ client, streamName: deadLetterStream, clock: systemClock }))
   const settlements = await SettlementFile.open(join(directory, 'redriven.ndjson'))
   return { app, title: `${app} (${directory})`, directory, endpoints, client, deadLetterStream, log, settlements }
 }
 
-/** Where redrives of that stream or queue keep what they must remember. */
+/** Where redrives of that stream, queue or topic keep what they must remember. */
 export function remoteDirectory(args: Arguments): string {
-  const [stream, queue = ''] = [args.text('stream'), args.text('queue')]
+  const [stream, queue = '', topic] = [args.text('stream'), args.text('queue'), args.text('topic')]
+  if (topic !== undefined) return redriveDirectory('topic', topic)
   return stream === undefined ? redriveDirectory('queue', queueName(queue)) : redriveDirectory('stream', stream)
 }
 
 async function streamLetters(stream: string, endpoint: string | undefined, closing: Closing): Promise<LetterPlace> {
   const client = kinesisClient(endpoint)
   closing.defer(() => client.destroy())
-  const log = await readStream(client, stream)
+  const log = await readLog(new KinesisShardReader({ client, streamName: stream, clock: systemClock }))
   const { StreamDescriptionSummary } = await client.send(new DescribeStreamSummaryCommand({ StreamName: stream }))
   const [, , , region = '', account = ''] = (StreamDescriptionSummary?.StreamARN ?? '').split(':')
   const directory = redriveDirectory('stream', stream)
@@ -106,8 +118,46 @@ function settlementsOf(
   return SettlementFile.open(join(directory, `redriven-${where.join('-').replaceAll(/[^\w.-]/g, '_')}.ndjson`))
 }
 
-async function readStream(client: KinesisClient, streamName: string): Promise<DeadLetterLog> {
-  const log = new DeadLetterLog(new KinesisShardReader({ client, streamName, clock: systemClock }))
+/** The function whose dead letters are in the topic says how its cluster is reached. */
+async function topicLetters(args: Arguments, closing: Closing): Promise<LetterPlace> {
+  const [topic = '', name, endpoint] = [args.text('topic'), args.text('function'), args.text('endpoint')]
+  if (name === undefined) throw usage('--topic needs --function NAME, which knows how its cluster is reached.')
+  const lambda = lambdaClient(endpoint)
+  closing.defer(() => lambda.destroy())
+  const { bindings } = await DeployedFunction.open(lambda, name)
+  const { deadLetters } = bindings
+  if (deadLetters.kind !== 'kafka' || deadLetters.topic !== topic) throw otherPlace(name, bindings)
+  const kafka = await kafkaClients(endpoint, closing)()
+  const reader = new TopicReader({ reader: kafka.reader(deadLetters.cluster), topic, clock: systemClock })
+  const log = await readLog(reader)
+  const directory = redriveDirectory('topic', topic)
+  // Another topic of that name has other offsets, here or in another cluster, and another id.
+  const { id } = await reader.describe()
+  const settlements = await SettlementFile.open(join(directory, `redriven-${id}.ndjson`))
+  return { title: `topic ${topic}`, directory, log, settlements }
+}
+
+/** That the dead letters of a function are elsewhere than was said. */
+export function otherPlace(name: string, { deadLetters }: StageBindings): ConfigurationError {
+  const wrong = (where: string) =>
+    new ConfigurationError(`The function ${name} gives its dead letters to ${where}: name that place.`)
+  switch (deadLetters.kind) {
+    case 'kafka':
+      return wrong(`the topic ${deadLetters.topic}`)
+    case 's3':
+      return wrong(`the bucket ${deadLetters.bucket}, from which redrive does not read them`)
+    case 'sqs':
+      return wrong(`the queue ${deadLetters.queueUrl}`)
+    case 'kinesis':
+      return wrong(`the stream ${streamNameOf(deadLetters)}`)
+  }
+}
+
+export const streamNameOf = (place: StreamPlace): string =>
+  'streamArn' in place ? (place.streamArn.split('stream/')[1] ?? '') : place.streamName
+
+async function readLog(reader: ShardReader): Promise<DeadLetterLog> {
+  const log = new DeadLetterLog(reader)
   try {
     await log.refresh()
   } catch (error) {

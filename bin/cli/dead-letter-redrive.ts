@@ -14,6 +14,7 @@ import { takeLock } from '../../lib/local/directory-lock.ts'
 import { lookUpRecord } from '../../lib/local/kinesis-record-lookup.ts'
 import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
 import { grouped } from '../../lib/local/run-display.ts'
+import { lookUpTopicRecord } from '../../lib/local/topic-record-lookup.ts'
 import { plan } from '../../lib/plan/plan.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { interruption } from '../flights/interruption.ts'
@@ -22,14 +23,18 @@ import type { Say } from './command.ts'
 import { kinesisClient, lambdaClient, s3Client } from './dead-letter-clients.ts'
 import { generationsOf } from './dead-letter-generations.ts'
 import {
+  isElsewhere,
   type LetterPlace,
   type LocalPlace,
   openLocalLetters,
   openRemoteLetters,
+  otherPlace,
   queuePath,
   remoteDirectory,
+  streamNameOf,
 } from './dead-letter-places.ts'
 import { outcomeText, theLetter } from './dead-letter-text.ts'
+import { kafkaClients } from './kafka-clients.ts'
 import { directoryOf, readRunFacts, runNamed } from './local-run.ts'
 import { handlerBeside, loadUserCode } from './user-code.ts'
 import { counted } from './words.ts'
@@ -50,12 +55,11 @@ function checkFlags(args: Arguments): void {
   if (!args.has('all') && !args.has('reason') && !args.has('id')) throw usage('Say which: --all, --reason or --id.')
   if (args.has('all') && (args.has('reason') || args.has('id')))
     throw usage('--all goes with neither --reason nor --id.')
-  if (args.has('stream') && args.has('queue')) throw usage('--stream and --queue name different places: give one.')
-  const isElsewhere = args.has('stream') || args.has('queue')
-  if (isElsewhere && !args.has('function'))
-    throw usage('--stream and --queue need --function NAME, which takes the records.')
-  for (const flag of isElsewhere ? ['app', 'topology', 'handler'] : ['function', 'endpoint']) {
-    if (args.has(flag)) throw usage(`--${flag} goes ${isElsewhere ? 'without' : 'with'} --stream or --queue.`)
+  const elsewhere = isElsewhere(args)
+  if (elsewhere && !args.has('function'))
+    throw usage('--stream, --queue and --topic need --function NAME, which takes the records.')
+  for (const flag of elsewhere ? ['topology', 'handler'] : ['function', 'endpoint']) {
+    if (args.has(flag)) throw usage(`--${flag} goes ${elsewhere ? 'without' : 'with'} --stream, --queue or --topic.`)
   }
 }
 
@@ -118,7 +122,7 @@ async function redriveDeployed(args: Arguments, say: Say, closing: Closing): Pro
   closing.defer(() => lambda.destroy())
   const own = await DeployedFunction.open(lambda, args.text('function') ?? '')
   const { topology, sources, feeds = [] } = own.bindings
-  checkDeadLetters(args, own.bindings)
+  if (!areThere(args, own.bindings)) throw otherPlace(args.text('function') ?? '', own.bindings)
   const directory = remoteDirectory(args)
   await mkdir(directory, { recursive: true })
   closing.defer(await takeLock(join(directory, 'redrive.lock')))
@@ -138,11 +142,15 @@ async function redriveDeployed(args: Arguments, say: Say, closing: Closing): Pro
   if (chosen.length === 0) return nothing(say)
   const kinesis = kinesisClient(endpoint)
   closing.defer(() => kinesis.destroy())
+  const kafka = kafkaClients(endpoint, closing)
   const readSource: Target['readSource'] = async (entry) => {
     const source = sources.find(({ name }) => name === entry.source)
-    return source?.kind === 'kinesis' ? lookUpRecord(kinesis, { StreamARN: source.streamArn }, entry) : undefined
+    if (source?.kind === 'kinesis') return lookUpRecord(kinesis, { StreamARN: source.streamArn }, entry)
+    if (source?.kind !== 'kafka') return undefined
+    if (source.cluster === undefined) throw new Error('its function is not told how the cluster is reached')
+    return lookUpTopicRecord((await kafka()).reader(source.cluster), entry)
   }
-  const streams = own.keyedStreams(kinesis)
+  const streams = own.keyedStreams(kinesis, kafka)
   const dynamodb = endpoint === undefined ? createDynamoDBClient() : localDynamoDBClient(endpoint)
   closing.defer(() => dynamodb.destroy())
   const generations = await generationsOf([own.bindings], dynamodb)
@@ -160,20 +168,19 @@ const placesOf = (sources: readonly string[], fed: readonly string[]): string =>
     ? `sources than ${sources.join(', ')}`
     : `sources and keyed stages than ${[...sources, ...fed].join(', ')}`
 
-/** Otherwise a record that is given up again would go where nobody looks. */
-function checkDeadLetters(args: Arguments, { deadLetters }: StageBindings): void {
-  const [stream, queue, name] = [args.text('stream'), args.text('queue'), args.text('function')]
-  const wrong = (where: string) =>
-    new ConfigurationError(`The function ${name} gives its dead letters to ${where}: name that place.`)
-  if (deadLetters.kind === 'kafka') throw wrong(`the topic ${deadLetters.topic}, from which redrive does not read them`)
-  if (deadLetters.kind === 's3') throw wrong(`the bucket ${deadLetters.bucket}, from which redrive does not read them`)
-  if (deadLetters.kind === 'sqs') {
-    if (queue === undefined || queuePath(queue) !== queuePath(deadLetters.queueUrl))
-      throw wrong(`the queue ${deadLetters.queueUrl}`)
-    return
+/** Whether dead letters of the function are where the flags say: otherwise one that is given up again would go where nobody looks. */
+function areThere(args: Arguments, { deadLetters }: StageBindings): boolean {
+  const [stream, queue, topic] = [args.text('stream'), args.text('queue'), args.text('topic')]
+  switch (deadLetters.kind) {
+    case 'kafka':
+      return topic === deadLetters.topic
+    case 's3':
+      return false
+    case 'sqs':
+      return queue !== undefined && queuePath(queue) === queuePath(deadLetters.queueUrl)
+    case 'kinesis':
+      return stream === streamNameOf(deadLetters)
   }
-  const own = 'streamArn' in deadLetters ? (deadLetters.streamArn.split('stream/')[1] ?? '') : deadLetters.streamName
-  if (stream !== own) throw wrong(`the stream ${own}`)
 }
 
 function nothing(say: Say): number {

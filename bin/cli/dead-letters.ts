@@ -22,7 +22,15 @@ const elsewhere: Readonly<Record<string, Flag>> = {
   ...whichRun,
   stream: { value: 'NAME', help: 'a Kinesis stream of dead letters, instead of a local run' },
   queue: { value: 'URL', help: 'an SQS queue of dead letters, instead of a local run' },
-  endpoint: { value: 'URL', help: 'where --stream or --queue is (default: AWS, as the environment says)' },
+  topic: { value: 'NAME', help: 'a Kafka topic of dead letters, instead of a local run; with --function' },
+  endpoint: {
+    value: 'URL',
+    help: 'where --stream, --queue or the function is (default: AWS, as the environment says)',
+  },
+}
+const whoseTopic: Flag = {
+  value: 'NAME',
+  help: 'with --topic: a deployed function with dead letters there, which knows how the cluster is reached',
 }
 const byReason: Flag = { value: 'CODE', help: 'only those with this reason, such as not-json' }
 
@@ -32,6 +40,7 @@ const listSyntax: CommandSyntax = {
   summary: 'Lists open dead letters: when each was given up, why, and where it is in its source.',
   flags: {
     ...elsewhere,
+    function: whoseTopic,
     reason: byReason,
     'include-redriven': { help: 'lists those that were redriven, too' },
     json: { help: 'one JSON value a line, without what the records held' },
@@ -41,7 +50,7 @@ const showSyntax: CommandSyntax = {
   name: 'dead-letters show',
   positionals: ['ID'],
   summary: 'Shows one dead letter with its error, key, headers and original bytes.',
-  flags: elsewhere,
+  flags: { ...elsewhere, function: whoseTopic },
 }
 const redriveSyntax: CommandSyntax = {
   name: 'dead-letters redrive',
@@ -52,7 +61,7 @@ const redriveSyntax: CommandSyntax = {
     ...elsewhere,
     function: {
       value: 'NAME',
-      help: 'the deployed function of their source, or one that feeds their keyed stage, with --stream or --queue',
+      help: 'the deployed function of their source, or one that feeds their keyed stage, with --stream, --queue or --topic',
     },
     all: { help: 'all that are open' },
     reason: { ...byReason, help: 'those with this reason' },

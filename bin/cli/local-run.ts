@@ -26,8 +26,8 @@ export interface RunFacts {
 
 export const directoryOf = (topology: string): string => join(root, topology)
 
-/** What redrives of a stream or a queue remember, which belong to no local run. */
-export const redriveDirectory = (kind: 'stream' | 'queue', name: string): string =>
+/** What redrives of a stream, a queue or a topic remember, which belong to no local run. */
+export const redriveDirectory = (kind: 'stream' | 'queue' | 'topic', name: string): string =>
   join(root, 'redrive', `${kind}-${name.replaceAll(/[^\w.-]/g, '_')}`)
 
 export const writeRunFacts = (directory: string, facts: RunFacts): Promise<void> =>

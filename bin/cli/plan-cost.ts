@@ -9,7 +9,13 @@ import { type Arguments, usage } from './arguments.ts'
 export function loadOf(args: Arguments): Load {
   const rate = numberOf(args, 'rate', 0)
   if (rate === undefined) throw usage('--cost needs --rate, the records a second of each source.')
-  return { rate, collapse: numberOf(args, 'collapse', 1) ?? 1, stateGb: numberOf(args, 'state-gb', 0) ?? 1 }
+  const pollerGroups = numberOf(args, 'poller-groups', 1)
+  return {
+    rate,
+    collapse: numberOf(args, 'collapse', 1) ?? 1,
+    stateGb: numberOf(args, 'state-gb', 0) ?? 1,
+    ...(pollerGroups === undefined ? {} : { pollerGroups }),
+  }
 }
 
 function numberOf(args: Arguments, flag: string, least: number): number | undefined {

@@ -1,5 +1,6 @@
 /** `millrace plan`: what a topology is and how it will be cut into functions. */
 import { type KeyedStage, type Plan, plan, type StagePlan, streamNameOf, tableNameOf } from '../../lib/plan/plan.ts'
+import { pollersCost } from '../../lib/plan/poller-cost.ts'
 import { type Arguments, type CommandSyntax, usage } from './arguments.ts'
 import type { Say } from './command.ts'
 import { costLines, loadOf } from './plan-cost.ts'
@@ -15,13 +16,17 @@ export const planSyntax: CommandSyntax = {
     rate: { value: 'R', help: 'records a second of each source' },
     collapse: { value: 'C', help: 'records of a batch per key that it changes; 1 unless said' },
     'state-gb': { value: 'G', help: 'what all state tables hold, in GB; 1 unless said' },
+    'poller-groups': {
+      value: 'P',
+      help: `groups of provisioned pollers of Kafka sources, from $${Math.round(pollersCost(1).perMonth)} a month each; none unless said`,
+    },
   },
 }
 
 /** Throws a ConfigurationError for a topology that cannot run. */
 export async function runPlan(args: Arguments, say: Say): Promise<number> {
   const [file = ''] = args.positionals
-  const forCost = ['rate', 'collapse', 'state-gb'].find((flag) => args.has(flag))
+  const forCost = ['rate', 'collapse', 'state-gb', 'poller-groups'].find((flag) => args.has(flag))
   if (forCost !== undefined && !args.has('cost')) throw usage(`--${forCost} is for --cost: give that too.`)
   if (args.has('cost') && args.has('mermaid')) throw usage('--cost and --mermaid are two answers: give one of them.')
   const { topology } = await loadUserCode(file)

@@ -117,11 +117,12 @@ export function explanationJson({ key, item, slot, partitions, current, own, tim
 
 function partitionJson({ partition, isClosed, progress }: HoldingPartition) {
   if (progress === undefined) return { partition, isClosed, progress: null }
-  const { completed, number, doneThrough, watermarkMs, known, upstreams, failing, suspect } = progress
+  const { completed, number, doneThrough, processingMs, watermarkMs, known, upstreams, failing, suspect } = progress
   return {
     ...{ partition, isClosed },
     progress: {
-      ...{ completed, number, doneThrough, knowsUpstreams: known, watermark: timeJson(watermarkMs) },
+      ...{ completed, number, doneThrough, asOf: processingMs > 0 ? timeJson(processingMs) : null },
+      ...{ knowsUpstreams: known, watermark: timeJson(watermarkMs) },
       upstreams: [...upstreams.values()].map(({ upstream, state, markMs }) => ({
         ...upstream,
         state,
@@ -142,6 +143,7 @@ export function explanationLines(place: StatePlace, explanation: Explanation, no
     `slot        ${slot} of ${place.slots}`,
     ...partitionLines(place, explanation),
     `position    ${grouped(item.position)}: the key's state includes its records up to this number of the partition's log`,
+    ...ownTimeLines(own),
     ...(current?.progress === undefined ? [] : progressLines(current.progress, item.position)),
     ...timerLines(timers, slot, current?.progress),
     `time to live ${item.expiresAtSeconds === undefined ? 'none: the key stays' : `TTL may take the key from ${secondsText(item.expiresAtSeconds)} on${item.expiresAtSeconds * 1_000 <= nowMs ? ', which has come' : ''}`}`,
@@ -162,12 +164,15 @@ function partitionLines({ stream }: StatePlace, { partitions, current }: Explana
 }
 
 function progressLines(progress: KeyedProgress, position: number): readonly string[] {
-  const { completed, number, doneThrough, watermarkMs, known, upstreams, failing, suspect } = progress
+  const { completed, number, doneThrough, processingMs, watermarkMs, known, upstreams, failing, suspect } = progress
   const counts = `${grouped(doneThrough)} numbers are done, up to ${completed ?? 'nothing yet'}`
   const within = doneThrough === number ? '' : ` and ${grouped(doneThrough - number)} numbers of the next entry`
   return [
     `done        ${counts}${within}`,
     `since then  ${sinceThen(position, doneThrough)}`,
+    ...(processingMs > 0
+      ? [`as of       ${timeText(processingMs)} (UTC): the newest entry that is done came into the stream then`]
+      : []),
     `watermark   ${watermarkText(watermarkMs, known)}`,
     `upstreams   ${upstreams.size === 0 ? 'none is known yet' : counted(upstreams.size, 'partition')}`,
     ...upstreamLines([...upstreams.values()]),
@@ -181,6 +186,16 @@ function progressLines(progress: KeyedProgress, position: number): readonly stri
       : [
           `suspect     one of the numbers ${grouped(suspect.from)} to ${grouped(suspect.to)} ends the process: it is being looked for`,
         ]),
+  ]
+}
+
+/** What a key remembers of the times of its records: a TTL goes by it. */
+function ownTimeLines({ eventTimeMs, arrivalTimeMs }: KeyOwn): readonly string[] {
+  return [
+    ...(arrivalTimeMs === undefined
+      ? []
+      : [`            the last of them to arrive did so at ${timeText(arrivalTimeMs)} (UTC)`]),
+    ...(eventTimeMs === undefined ? [] : [`            their largest event time is ${timeText(eventTimeMs)} (UTC)`]),
   ]
 }
 

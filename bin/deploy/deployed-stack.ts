@@ -6,6 +6,7 @@ import {
   ListEventSourceMappingsCommand,
 } from '@aws-sdk/client-lambda'
 import { ConfigurationError } from '../../lib/core/errors.ts'
+import { unpackedBindings } from '../../lib/plan/packed-bindings.ts'
 import {
   type AnnouncerBindings,
   bindingsVariable,
@@ -80,7 +81,7 @@ async function readFunction({ lambda }: StandInClients, id: string): Promise<Bou
   )
   const text = Environment?.Variables?.[bindingsVariable]
   if (text === undefined) return undefined
-  const bindings: StageBindings | AnnouncerBindings = JSON.parse(text)
+  const bindings: StageBindings | AnnouncerBindings = unpackedBindings(JSON.parse(text))
   return {
     functionName: FunctionName ?? id,
     functionArn: FunctionArn ?? id,

@@ -1,7 +1,8 @@
 /** `--runs N`: seeds spread over the processors, with progress, speed and the seeds that failed. */
+import { fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { Worker } from 'node:worker_threads'
+import { fileURLToPath } from 'node:url'
 import { faultKinds, kafkaFaultKinds } from '../../lib/testing/simulator/fault-kinds.ts'
 import type { Finding } from '../../lib/testing/simulator/findings.ts'
 import type { Service } from './play.ts'
@@ -91,6 +92,12 @@ function printFailure({ seed, findings }: SeedResult): void {
   console.log(`seed ${seed} failed: ${first?.referee}: ${first?.message.slice(0, 200)}${more}`)
 }
 
+/**
+ * Every processor has a worker, so threads that help with the garbage take from the others; and most of what a seed leaves dies with it,
+ * so there is room for all of it.
+ */
+const workerFlags = ['--single-threaded-gc', '--min-semi-space-size=96', '--max-semi-space-size=96']
+
 /** A worker that is given one seed after the other. */
 function runWorker(
   service: Service,
@@ -98,14 +105,16 @@ function runWorker(
   take: (result: SeedResult) => void,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./seed-worker.ts', import.meta.url), { workerData: service })
+    const worker = fork(fileURLToPath(new URL('./seed-worker.ts', import.meta.url)), [service], {
+      execArgv: workerFlags,
+    })
     const give = () => {
       const seed = nextSeed()
-      if (seed === undefined) worker.postMessage('end')
-      else worker.postMessage(seed)
+      if (seed === undefined) worker.disconnect()
+      else worker.send(seed)
     }
-    worker.on('message', (result: SeedResult) => {
-      take(result)
+    worker.on('message', (result) => {
+      take(result as SeedResult)
       give()
     })
     worker.on('error', reject)

@@ -7,8 +7,8 @@ import { formerRelease } from './former-release.ts'
 /** What keeps the streams of a run. */
 export type Service = 'kinesis' | 'kafka'
 
-/** One turn of the event loop: everything that can go on has gone on by then. */
-export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+/** When all promises that can go on have gone on; nothing in a run waits for more than promises. */
+export const settle = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
 
 export function play(
   seed: number,

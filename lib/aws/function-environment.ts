@@ -1,5 +1,6 @@
 /** What a deployed function reads of its environment: its bindings, and where the clients of services go. */
 import { ConfigurationError, describeError } from '../core/errors.ts'
+import { unpackedBindings } from '../plan/packed-bindings.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type AnnouncerBindings, bindingsVariable, type StageBindings } from '../plan/stage-bindings.ts'
 
@@ -18,7 +19,7 @@ export function parseBindings(planned: Plan, environment: Environment): StageBin
   }
   let bindings: StageBindings | AnnouncerBindings
   try {
-    bindings = JSON.parse(text)
+    bindings = unpackedBindings(JSON.parse(text))
   } catch (error) {
     throw new ConfigurationError(
       `the environment variable ${bindingsVariable} is not JSON (${describeError(error).name}): it is written by StreamApplication and not to be edited.`,

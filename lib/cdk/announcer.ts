@@ -10,6 +10,7 @@ import { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs'
 import { Construct } from 'constructs'
 import { ConfigurationError } from '../core/errors.ts'
+import { packedBindings } from '../plan/packed-bindings.ts'
 import type { Plan, StagePlan } from '../plan/plan.ts'
 import {
   type AnnouncedStage,
@@ -17,12 +18,17 @@ import {
   announceEvent,
   bindingsVariable,
   type SourceBinding,
+  type StreamPlace,
+  type TopicPlace,
 } from '../plan/stage-bindings.ts'
 import type { SourceConnection } from './bind.ts'
 import { bundlingFor, checkHandlerExport, locateCode } from './bundle.ts'
+import { environmentFindings } from './environment-size.ts'
 import { acknowledgeTracing, roleFor } from './function-role.ts'
+import type { ClusterConnection } from './kafka/cluster.ts'
+import { placedFor } from './kafka/network.ts'
 import { grantProgressReading } from './keyed-resources.ts'
-import { grantLooking, grantPutRecords } from './kinesis.ts'
+import { refuseAtSynth } from './rendered.ts'
 import type { StageResources } from './stage.ts'
 import type { StageProps } from './stage-settings.ts'
 
@@ -43,7 +49,7 @@ export interface AnnouncerProps
 /** A stage that keeps progress. */
 export interface AnnouncedResources {
   readonly stage: StagePlan
-  /** What a feeding stage reads; undefined for a keyed one, which reads its own stream. */
+  /** What a feeding stage reads; undefined for a keyed one, which reads its own stream or topic. */
   readonly source: SourceConnection | undefined
   readonly resources: StageResources
 }
@@ -67,6 +73,7 @@ export class Announcer extends Construct {
     super(scope, 'Announcer')
     const { plan, props, stages } = parts
     const bindings = bindingsOf(parts)
+    const placed = placedFor('the announcer', stages.map(clusterOf), props.function ?? {})
     const code = locateCode(props.entry ?? parts.entry)
     const handler = props.handler ?? 'handler'
     checkHandlerExport('the announcer', code.entry, handler)
@@ -80,9 +87,9 @@ export class Announcer extends Construct {
       // A round that fails is not repeated: the next one says the same, from what is known then.
       retryAttempts: 0,
       maxEventAge: Duration.minutes(1),
-      ...props.function,
+      ...placed,
       ...code,
-      role: roleFor(this, props.function ?? {}),
+      role: roleFor(this, placed),
       runtime: Runtime.NODEJS_24_X,
       handler,
       bundling: bundlingFor(bindings, props.bundling),
@@ -90,9 +97,10 @@ export class Announcer extends Construct {
       environment: {
         NODE_OPTIONS: '--enable-source-maps',
         ...props.environment,
-        [bindingsVariable]: Stack.of(this).toJsonString(bindings),
+        [bindingsVariable]: Stack.of(this).toJsonString(packedBindings(bindings)),
       },
     })
+    refuseAtSynth(this, this.function, (properties) => environmentFindings('the announcer', properties))
     this.logGroup.grantWrite(this.function)
     acknowledgeTracing(this.function, props.function ?? {})
     for (const announced of stages) this.#grant(announced)
@@ -112,36 +120,42 @@ export class Announcer extends Construct {
 
   #grant({ stage, source, resources }: AnnouncedResources): void {
     grantProgressReading(resources.table, this.function)
-    if (stage.kind === 'keyed') {
-      grantLooking(resources.stream, this.function)
-      grantPutRecords(resources.stream, this.function)
-    } else source?.grantLooking?.(this.function)
+    if (stage.kind === 'keyed') resources.log.grantAnnouncing(this.function)
+    else source?.grantLooking?.(this.function)
   }
 }
 
-type KinesisBinding = Extract<SourceBinding, { readonly kind: 'kinesis' }>
+const clusterOf = ({ stage, source, resources }: AnnouncedResources): ClusterConnection | undefined =>
+  stage.kind === 'keyed' ? resources.log.cluster : source?.cluster
 
 function bindingsOf({ plan, stages }: AnnouncerParts): AnnouncerBindings {
   const announces = stages.map(
     ({ stage, source, resources }): AnnouncedStage => ({
       stage: stage.name,
-      ...(stage.kind === 'keyed' ? { streamArn: resources.stream.streamArn } : streamOf(stage.name, source)),
+      ...(stage.kind === 'keyed' ? resources.log.place : placeOf(stage.name, source)),
       state: { tableName: resources.table.tableName },
     }),
   )
   return { formatVersion: 1, topology: plan.topology, announces }
 }
 
-function streamOf(
-  name: string,
-  source: SourceConnection | undefined,
-): Pick<KinesisBinding, 'streamArn' | 'startingAtMs'> {
-  const binding = source?.bindingFor(name)
-  if (binding?.kind === 'kinesis' && source?.grantLooking) {
-    const { streamArn, startingAtMs } = binding
-    return startingAtMs === undefined ? { streamArn } : { streamArn, startingAtMs }
-  }
+type Place = (StreamPlace | TopicPlace) & { readonly startingAtMs?: number }
+
+function placeOf(name: string, source: SourceConnection | undefined): Place {
+  const binding = source?.grantLooking && source.bindingFor(name, true)
+  const place = binding && listedPlace(binding)
+  if (place) return place
   throw new ConfigurationError(
-    `source "${name}" feeds a keyed stage, and the announcer cannot list the partitions of what it is bound to: bind it to a KinesisSource.`,
+    `source "${name}" feeds a keyed stage, and the announcer cannot list the partitions of what it is bound to: bind it to a KinesisSource or a KafkaSource.`,
   )
+}
+
+/** Where a source is whose partitions can be listed. */
+function listedPlace(binding: SourceBinding): Place | undefined {
+  if (binding.kind !== 'kinesis' && binding.kind !== 'kafka') return undefined
+  const { startingAtMs } = binding
+  const starting = startingAtMs === undefined ? {} : { startingAtMs }
+  if (binding.kind === 'kinesis') return { streamArn: binding.streamArn, ...starting }
+  const { topic, cluster } = binding
+  return cluster && { topic, cluster, ...starting }
 }

@@ -6,6 +6,7 @@ import type { Construct } from 'constructs'
 import type { SinkBinding, SourceBinding } from '../plan/stage-bindings.ts'
 import type { SinkDeclaration } from '../topology/graph.ts'
 import type { SinkHandle, SourceHandle } from '../topology/handles.ts'
+import type { ClusterConnection } from './kafka/cluster.ts'
 
 /** How a mapping reads, whatever it reads from. The construct makes it of the stage's settings. */
 export type MappingSettings = Required<
@@ -28,8 +29,10 @@ export interface SourceConnection {
   readonly resource: string
   /** The stream whose shards are read, where it is one: a stage that keeps progress refuses one that mixes up its order. */
   readonly stream?: IStream
-  /** What the function is told of it. */
-  bindingFor(name: string): SourceBinding
+  /** The Kafka cluster that it is in: who lists its partitions stands where that is reached. @default none */
+  readonly cluster?: ClusterConnection
+  /** What a function is told of it; `looks` says whether the function itself lists its partitions. @default it does not */
+  bindingFor(name: string, looks?: boolean): SourceBinding
   /** Makes the mapping and grants the function what it needs to read. */
   connect(scope: Construct, target: IFunction, settings: MappingSettings): EventSourceMapping
   /** Why it cannot feed a keyed stage, and what to bind instead. @default it can */
@@ -46,6 +49,8 @@ export interface SinkConnection {
   readonly type: 'sink'
   /** As {@link SourceConnection.resource}. @default the sink's own, shared with nothing */
   readonly resource?: string
+  /** The Kafka cluster that it is in: who writes to it stands where that is reached. @default none */
+  readonly cluster?: ClusterConnection
   /** What the function is told of it. Throws a {@link ConfigurationError} where it cannot take what the topology declares. */
   bindingFor(sink: SinkDeclaration): SinkBinding
   /** Grants the function what it needs to write, and no more. */

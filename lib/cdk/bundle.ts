@@ -52,6 +52,30 @@ export function locateCode(entry: string): CodeLocation {
   return { entry: path, depsLockFilePath, projectRoot }
 }
 
+const topicFunction = 'aws/kafka/topic-function'
+
+/**
+ * The code of the function that makes and checks topics, in the package that the handler file imports: as it is published, or, in its
+ * own repository, as it is written. Throws a {@link ConfigurationError} as {@link locateCode} does.
+ */
+export function locateTopicFunction(entry: string): CodeLocation {
+  const { entry: handler } = locateCode(entry)
+  const own = packageSeenBy(handler)
+  const written = join(own, 'lib', `${topicFunction}.ts`)
+  return locateCode(existsSync(written) ? written : join(own, 'dist/esm', `${topicFunction}.js`))
+}
+
+/** The folder of the package that a handler file imports as `millrace`. */
+function packageSeenBy(handler: string): string {
+  try {
+    return dirname(createRequire(handler).resolve('millrace/package.json'))
+  } catch {
+    throw new ConfigurationError(
+      `the package millrace is not installed where ${handler} would import it from, and the function that makes topics is bundled from there: run \`npm install millrace\` in its project.`,
+    )
+  }
+}
+
 function lockFileAbove(folder: string): string | undefined {
   const found = lockFiles.map((name) => join(folder, name)).find((path) => existsSync(path))
   const parent = dirname(folder)
@@ -103,26 +127,34 @@ function exportsOf(entry: string): readonly string[] | undefined {
   }
 }
 
+/** How esbuild bundles whatever runs in a function of ours. */
+const bundling: BundlingOptions = {
+  format: OutputFormat.ESM,
+  target: bundleSettings.target,
+  minify: true,
+  sourceMap: true,
+  sourcesContent: false,
+  mainFields: [...bundleSettings.mainFields],
+  // The SDK is not external, so that it is the one that was tested, not the one that Lambda happens to bring.
+  externalModules: [...bundleSettings.external],
+  banner: bundleSettings.banner,
+}
+
 /** How esbuild bundles the handler of a function with these bindings; what the user says of it wins. */
 export function bundlingFor(
   bindings: StageBindings | AnnouncerBindings,
   overrides: BundlingOptions = {},
 ): BundlingOptions {
   return {
-    format: OutputFormat.ESM,
-    target: bundleSettings.target,
-    minify: true,
-    sourceMap: true,
-    sourcesContent: false,
-    mainFields: [...bundleSettings.mainFields],
-    // The SDK is not external, so that it is the one that was tested, not the one that Lambda happens to bring.
-    externalModules: [...bundleSettings.external],
-    banner: bundleSettings.banner,
+    ...bundling,
     ...overrides,
     define: { ...adapterSwitches(bindings), ...overrides.define },
     ...aliasesFor(bindings, overrides),
   }
 }
+
+/** How esbuild bundles the function that makes and checks topics. */
+export const topicFunctionBundling = (): BundlingOptions => ({ ...bundling, esbuildArgs: kafkaAliases() })
 
 /** What the Kafka client needs, where anything is bound to Kafka. */
 function aliasesFor(
@@ -130,6 +162,8 @@ function aliasesFor(
   overrides: BundlingOptions,
 ): Pick<BundlingOptions, 'esbuildArgs'> {
   if (![...adaptersOf(bindings)].some((adapter) => adapter.includes('kafka'))) return {}
-  const aliases = Object.entries(bundleSettings.alias).map(([name, instead]) => [`--alias:${name}`, instead])
-  return { esbuildArgs: { ...Object.fromEntries(aliases), ...overrides.esbuildArgs } }
+  return { esbuildArgs: { ...kafkaAliases(), ...overrides.esbuildArgs } }
 }
+
+const kafkaAliases = (): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(bundleSettings.alias).map(([name, instead]) => [`--alias:${name}`, instead]))

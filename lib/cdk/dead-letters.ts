@@ -10,6 +10,8 @@ import { ConfigurationError } from '../core/errors.ts'
 import type { BoundName } from '../plan/bindings.ts'
 import type { DeadLetterBinding } from '../plan/stage-bindings.ts'
 import { acknowledge, acknowledgeWildcard, flattened } from './acknowledge.ts'
+import type { ClusterConnection } from './kafka/cluster.ts'
+import { checkedTopic, topicIdentity } from './kafka/topic-name.ts'
 import { grantPutRecords } from './kinesis.ts'
 import { checkPlace } from './place.ts'
 import { resourceIdentity } from './resource-identity.ts'
@@ -19,6 +21,12 @@ import { grantSendMessage } from './sqs.ts'
 export type DeadLetterTarget =
   | { readonly kind: 'sqs'; readonly queue: IQueue; readonly offloadBucket: IBucket }
   | { readonly kind: 'kinesis'; readonly stream: IStream; readonly offloadBucket: IBucket }
+  | {
+      readonly kind: 'kafka'
+      readonly cluster: ClusterConnection
+      readonly topic: string
+      readonly offloadBucket: IBucket
+    }
   | { readonly kind: 's3'; readonly bucket: IBucket }
 
 /** A choice of target. What the choice leaves open is made below the application. */
@@ -26,7 +34,7 @@ export type DeadLetters = (application: Construct) => DeadLetterTarget
 
 export interface DeadLetterOptions {
   /**
-   * Takes payloads that are too large for the queue or the stream.
+   * Takes payloads that are too large for the queue, the stream or the topic.
    * @default a new encrypted bucket that stays when the stack is deleted, and whose objects expire after 30 days
    */
   readonly offloadBucket?: IBucket
@@ -68,6 +76,23 @@ export const DeadLetters = {
   },
 
   /**
+   * A topic of Kafka, which must not be a source of the same application. Every stage stands in the cluster's `network` then, unless its
+   * settings say a VPC.
+   *
+   * @example
+   * new StreamApplication(stack, 'Orders', { topology, entry, bind, deadLetters: DeadLetters.topic(cluster, 'orders-failed') })
+   */
+  topic(cluster: ClusterConnection, topic: string, options: DeadLetterOptions = {}): DeadLetters {
+    const checked = checkedTopic(topic, cluster.identity)
+    return (application) => ({
+      kind: 'kafka',
+      cluster,
+      topic: checked,
+      offloadBucket: offloadBucketFor(application, options),
+    })
+  },
+
+  /**
    * An S3 bucket, one object per dead letter. The default bucket is encrypted, keeps its objects until they are deleted,
    * and stays when the stack is deleted.
    *
@@ -86,6 +111,10 @@ export function deadLetterBinding(target: DeadLetterTarget): DeadLetterBinding {
       return { kind: 'sqs', queueUrl: target.queue.queueUrl, offloadBucket: target.offloadBucket.bucketName }
     case 'kinesis':
       return { kind: 'kinesis', streamArn: target.stream.streamArn, offloadBucket: target.offloadBucket.bucketName }
+    case 'kafka': {
+      const { topic, cluster, offloadBucket } = target
+      return { kind: 'kafka', topic, cluster: cluster.cluster, offloadBucket: offloadBucket.bucketName }
+    }
     case 's3':
       return { kind: 's3', bucket: target.bucket.bucketName }
   }
@@ -93,16 +122,25 @@ export function deadLetterBinding(target: DeadLetterTarget): DeadLetterBinding {
 
 /** A stage that read its own dead letters would never end. */
 export function refuseDeadLettersAsSource(target: DeadLetterTarget, sources: readonly BoundName[]): void {
-  if (target.kind === 's3') return
-  const identity =
-    target.kind === 'kinesis'
-      ? resourceIdentity(target.stream, target.stream.streamArn)
-      : resourceIdentity(target.queue, target.queue.queueArn)
-  const source = sources.find(({ resource }) => resource === identity)
+  const own = identityOf(target)
+  const source = own && sources.find(({ resource }) => resource === own.identity)
   if (!source) return
   throw new ConfigurationError(
-    `dead letters go to ${identity}, which is also source "${source.name}": they would come back for ever; give them a ${target.kind === 'kinesis' ? 'stream' : 'queue'} of their own.`,
+    `dead letters go to ${source.resource}, which is also source "${source.name}": they would come back for ever; give them a ${own.what} of their own.`,
   )
+}
+
+function identityOf(target: DeadLetterTarget): { readonly what: string; readonly identity: string } | undefined {
+  switch (target.kind) {
+    case 'kinesis':
+      return { what: 'stream', identity: resourceIdentity(target.stream, target.stream.streamArn) }
+    case 'sqs':
+      return { what: 'queue', identity: resourceIdentity(target.queue, target.queue.queueArn) }
+    case 'kafka':
+      return { what: 'topic', identity: topicIdentity(target.cluster, target.topic) }
+    case 's3':
+      return undefined
+  }
 }
 
 /** Grants a function to write dead letters, and no more. */
@@ -114,6 +152,10 @@ export function grantDeadLetters(target: DeadLetterTarget, grantee: IFunction): 
   grantPutObject(target.offloadBucket, grantee)
   if (target.kind === 'kinesis') {
     grantPutRecords(target.stream, grantee)
+    return
+  }
+  if (target.kind === 'kafka') {
+    target.cluster.grant(grantee, 'produce', target.topic)
     return
   }
   grantSendMessage(target.queue, grantee)

@@ -1,8 +1,7 @@
 /** Kinesis streams as sources and sinks. */
 import type { IStream } from 'aws-cdk-lib/aws-kinesis'
-import { EventSourceMapping, type IFunction, StartingPosition } from 'aws-cdk-lib/aws-lambda'
+import { EventSourceMapping, type IFunction } from 'aws-cdk-lib/aws-lambda'
 import type { Construct } from 'constructs'
-import { ConfigurationError } from '../core/errors.ts'
 import type { SinkBinding, SourceBinding } from '../plan/stage-bindings.ts'
 import type { SinkDeclaration } from '../topology/graph.ts'
 import type { MappingSettings, SinkConnection, SourceConnection } from './bind.ts'
@@ -10,6 +9,7 @@ import { checkPlace } from './place.ts'
 import { refuseAtSynth } from './rendered.ts'
 import { resourceIdentity } from './resource-identity.ts'
 import { placesByItself } from './resource-rules.ts'
+import { type BeginsAt, checkedPosition, positionOf, startingAt } from './starting-position.ts'
 
 const readActions = [
   'kinesis:DescribeStream',
@@ -43,19 +43,17 @@ export class KinesisSource implements SourceConnection {
   readonly type = 'source'
   readonly resource: string
   readonly stream: IStream
-  readonly #startingPosition: 'TRIM_HORIZON' | Date
+  readonly #begins: BeginsAt
 
   /** Throws a {@link ConfigurationError} for a starting position that would lose records, or is none. */
   constructor(stream: IStream, options: KinesisSourceOptions = {}) {
     this.stream = stream
     this.resource = resourceIdentity(stream, stream.streamArn)
-    this.#startingPosition = checkedPosition(options.startingPosition ?? 'TRIM_HORIZON', this.resource)
+    this.#begins = checkedPosition(options.startingPosition ?? 'TRIM_HORIZON', this.resource)
   }
 
   bindingFor(name: string): SourceBinding {
-    const position = this.#startingPosition
-    const startingAt = position instanceof Date ? { startingAtMs: position.getTime() } : {}
-    return { name, kind: 'kinesis', streamArn: this.stream.streamArn, ...startingAt }
+    return { name, kind: 'kinesis', streamArn: this.stream.streamArn, ...startingAt(this.#begins) }
   }
 
   grantLooking(target: IFunction): void {
@@ -70,12 +68,7 @@ export class KinesisSource implements SourceConnection {
       target,
       eventSourceArn: this.stream.streamArn,
       ...settings,
-      ...(this.#startingPosition instanceof Date
-        ? {
-            startingPosition: StartingPosition.AT_TIMESTAMP,
-            startingPositionTimestamp: this.#startingPosition.getTime() / 1_000,
-          }
-        : { startingPosition: StartingPosition.TRIM_HORIZON }),
+      ...positionOf(this.#begins),
     })
   }
 }
@@ -86,19 +79,6 @@ export function grantLooking(stream: IStream, target: IFunction): void {
   checkPlace(target, { resource: stream, arn: stream.streamArn, actions })
   stream.grant(target, ...actions)
   stream.encryptionKey?.grant(target, 'kms:Decrypt')
-}
-
-function checkedPosition(position: unknown, resource: string): 'TRIM_HORIZON' | Date {
-  if (position === 'TRIM_HORIZON') return position
-  if (position instanceof Date && !Number.isNaN(position.getTime())) return position
-  if (position === 'LATEST') {
-    throw new ConfigurationError(
-      `the source on ${resource} would start at LATEST, which loses what arrives until the mapping polls, minutes after it was created: use 'TRIM_HORIZON', or a Date to start from.`,
-    )
-  }
-  throw new ConfigurationError(
-    `the source on ${resource} has the starting position ${String(position)}: use 'TRIM_HORIZON', or a valid Date to start from.`,
-  )
 }
 
 export interface KinesisSinkOptions {

@@ -3,20 +3,18 @@
  * would be lost or read in the wrong order without a word.
  */
 import type { StagePlan } from '../plan/plan.ts'
+import { environmentFindings } from './environment-size.ts'
+import { isOnDemand, readsTopic, topicMappingRules } from './kafka/topic-mapping-rules.ts'
+import type { MappingRule } from './mapping-rule.ts'
 import type { RenderedProperties } from './rendered.ts'
 
-interface Rule {
-  readonly property: string
-  /** Whether only a stage that keeps progress refuses it: one that is keyed, or feeds a keyed one. */
-  readonly whereOrderCounts?: true
-  isBroken(value: unknown, mapping: RenderedProperties): boolean
-  /** Why it is refused, and what to do. */
-  readonly remedy: string
-}
-
-/** Mappings of shards; queues and topics are not bisected, and have no position to start from that we set. */
+/** Mappings of shards; queues have no position to start from. */
 const readsShards = (mapping: RenderedProperties): boolean =>
-  mapping.StartingPosition !== undefined && mapping.Topics === undefined
+  mapping.StartingPosition !== undefined && !readsTopic(mapping)
+
+/** Shards, and topics by provisioned pollers: queues are not bisected. */
+const isBisected = (mapping: RenderedProperties): boolean =>
+  readsShards(mapping) || (readsTopic(mapping) && !isOnDemand(mapping))
 
 const destinationOf = (mapping: RenderedProperties): unknown =>
   Object(Object(mapping.DestinationConfig).OnFailure).Destination
@@ -27,7 +25,7 @@ const gaveUp = (value: unknown, mapping: RenderedProperties): boolean =>
 const endless =
   'Lambda would drop records that were never processed: leave it out; a record that fails becomes a dead letter of the stage itself.'
 
-const rules: readonly Rule[] = [
+const rules: readonly MappingRule[] = [
   {
     property: 'TumblingWindowInSeconds',
     isBroken: (value) => value !== undefined && value !== 0,
@@ -50,8 +48,9 @@ const rules: readonly Rule[] = [
   },
   {
     property: 'BisectBatchOnFunctionError',
-    isBroken: (value, mapping) => readsShards(mapping) && (value === undefined || value === false),
-    remedy: 'a record that kills the function is found by bisecting, and would block its shard: leave it at true.',
+    isBroken: (value, mapping) => isBisected(mapping) && (value === undefined || value === false),
+    remedy:
+      'a record that kills the function is found by bisecting, and would block its shard or partition: leave it at true.',
   },
   { property: 'MaximumRetryAttempts', whereOrderCounts: true, isBroken: (value) => isLimit(value), remedy: endless },
   {
@@ -64,7 +63,8 @@ const rules: readonly Rule[] = [
   { property: 'MaximumRecordAgeInSeconds', isBroken: gaveUp, remedy: endless },
   {
     property: 'FunctionResponseTypes',
-    isBroken: (value) => !Array.isArray(value) || !value.includes('ReportBatchItemFailures'),
+    isBroken: (value, mapping) =>
+      !isOnDemand(mapping) && (!Array.isArray(value) || !value.includes('ReportBatchItemFailures')),
     remedy: 'Lambda would take a batch of which a part failed for done: leave it at ["ReportBatchItemFailures"].',
   },
   {
@@ -90,6 +90,7 @@ const rules: readonly Rule[] = [
     isBroken: (value, mapping) => value !== undefined && readsShards(mapping),
     remedy: 'Lambda has pollers of that kind for SQS and Kafka only: leave it out.',
   },
+  ...topicMappingRules,
 ]
 
 const isLimit = (value: unknown): boolean => typeof value === 'number' && value !== -1
@@ -124,6 +125,7 @@ export function functionFindings(stage: string, properties: RenderedProperties):
       `the function of stage "${stage}" has the runtime ${properties.Runtime}, and its bundle is made for Node 24: leave it at nodejs24.x.`,
     )
   }
+  refused.push(...environmentFindings(`the function of stage "${stage}"`, properties))
   const variables = Object(Object(properties.Environment).Variables)
   if ('MILLRACE_BINDINGS' in variables) return refused
   return [

@@ -18,9 +18,23 @@ export interface Use {
  * policy that it needs there, which this stack cannot write. What is not known at synth is taken.
  */
 export function checkPlace(target: IFunction, { resource, arn, actions }: Use): void {
+  checkPlaceOf(target, { identity: resourceIdentity(resource, arn), ...placeOf(resource, arn) }, actions)
+}
+
+/** Where something is that has no construct. */
+export interface Place {
+  readonly identity: string
+  readonly region: string
+  readonly account: string
+}
+
+/** As {@link checkPlace}. */
+export function checkPlaceOf(
+  target: IFunction,
+  { identity, region, account }: Place,
+  actions: readonly string[],
+): void {
   const stack = Stack.of(target)
-  const { region, account } = placeOf(resource, arn)
-  const identity = resourceIdentity(resource, arn)
   if (differ(region, stack.region)) {
     throw new ConfigurationError(
       `${identity} is in the region ${region}, and the function ${target.node.path} in ${stack.region}: an application reads and writes in its own region only; deploy it in ${region}, or bind a resource in ${stack.region}.`,

@@ -8,6 +8,7 @@ import { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import { ConfigurationError } from '../core/errors.ts'
 import { refuseParallelization } from '../plan/parallelization.ts'
 import type { StagePlan } from '../plan/plan.ts'
+import type { StageTopicProps } from './kafka/stage-topic.ts'
 import type { StageStreamProps, StageTableProps } from './keyed-resources.ts'
 
 /** What is left to Lambda's own construct: network, layers, concurrency and the like. */
@@ -28,7 +29,7 @@ export type FunctionOverrides = Omit<
 export interface StageProps {
   /** Memory in MiB, 128 to 10,240; CPU grows with it. @default 512 */
   readonly memorySize?: number
-  /** The longest that one invocation may take, 1 s to 15 min. @default 1 minute */
+  /** The longest that one invocation may take, 1 s to 15 min, behind a topic of Kafka to 14. @default 1 minute */
   readonly timeout?: Duration
   /** The most records of one invocation, 1 to 10,000. Lambda also ends a batch at 6 MB. @default 500 */
   readonly batchSize?: number
@@ -76,6 +77,11 @@ export interface StageProps {
    */
   readonly stream?: StageStreamProps | IStream
   /**
+   * Keyed stages whose application has `keyedStreams: KeyedStreams.topics(...)`: what is other than there of the stage's topic, or the
+   * name of a topic that you bring. @default as said there
+   */
+  readonly topic?: StageTopicProps
+  /**
    * Stages that are keyed or feed a keyed one: any option of their table but its keys and TTL, or a table that you bring. Its
    * partition key must be `pk` and its sort key `sk`, both of type S, and its time to live in `ttl`.
    * @default on demand, recoverable to any point in time, encrypted with the key that AWS manages, and it stays when the stack
@@ -85,7 +91,9 @@ export interface StageProps {
 }
 
 /** The settings of one stage, complete and within the limits of Lambda. */
-export type StageSettings = Required<Omit<StageProps, 'entry' | 'stream' | 'table' | 'provisionedConcurrency'>> &
+export type StageSettings = Required<
+  Omit<StageProps, 'entry' | 'stream' | 'topic' | 'table' | 'provisionedConcurrency'>
+> &
   Pick<StageProps, 'provisionedConcurrency'>
 
 /** Completes what the user said of a stage, or throws a {@link ConfigurationError} that names the stage and the limit. */
@@ -124,10 +132,10 @@ const notOffered: Readonly<Record<string, string>> = {
   retryAttempts: 'Lambda would drop what it gives up; a record that fails becomes a dead letter of the stage itself',
   maxRecordAge: 'Lambda would drop what it gives up; a record that fails becomes a dead letter of the stage itself',
   onFailure: 'a mapping that never gives up sends nothing there; say `deadLetters` to the application',
-  bisectBatchOnError: 'a record that kills the function is found by bisecting, which is always on',
-  reportBatchItemFailures: 'the function always answers by record',
+  bisectBatchOnError: 'a record that kills the function is found by bisecting, which is on wherever Lambda has it',
+  reportBatchItemFailures: 'the function answers by record wherever Lambda reads that',
   startingPosition: 'it belongs to the source: new KinesisSource(stream, { startingPosition })',
-  provisionedPollerConfig: 'Lambda ignores it for Kinesis',
+  provisionedPollerConfig: 'it belongs to a source on Kafka: new KafkaSource(cluster, topic, { pollers })',
   runtime: 'functions run on Node 24, which is what Millrace is tested on',
 }
 
@@ -153,9 +161,10 @@ function checkedConcurrency(stage: string, props: StageProps): number | undefine
 }
 
 function refuseKeyedSettings({ kind, name }: StagePlan, props: StageProps): void {
-  if (kind !== 'keyed' && props.stream !== undefined) {
+  for (const own of ['stream', 'topic'] as const) {
+    if (kind === 'keyed' || props[own] === undefined) continue
     throw new ConfigurationError(
-      `stage "${name}" has the setting \`stream\`, but only a keyed stage has a stream of its own: set it on the stage that is named after the keyBy.`,
+      `stage "${name}" has the setting \`${own}\`, but only a keyed stage has a ${own} of its own: set it on the stage that is named after the keyBy.`,
     )
   }
   if (kind === 'stateless' && props.table !== undefined) {

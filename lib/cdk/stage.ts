@@ -7,17 +7,21 @@ import { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { LogGroup } from 'aws-cdk-lib/aws-logs'
 import { Construct } from 'constructs'
 import { ConfigurationError, invariant } from '../core/errors.ts'
-import type { StagePlan } from '../plan/plan.ts'
+import { packedBindings } from '../plan/packed-bindings.ts'
+import type { KeyedStage, StagePlan } from '../plan/plan.ts'
 import { bindingsVariable, type StageBindings } from '../plan/stage-bindings.ts'
 import type { SinkDeclaration } from '../topology/graph.ts'
 import type { SinkConnection, SourceConnection } from './bind.ts'
 import { bundlingFor, checkHandlerExport, locateCode } from './bundle.ts'
 import { type DeadLetterTarget, deadLetterBinding, grantDeadLetters } from './dead-letters.ts'
 import { acknowledgeTracing, roleFor } from './function-role.ts'
+import type { KeyedTopic } from './kafka/keyed-topic.ts'
+import type { KeyedTopics } from './kafka/keyed-topics.ts'
+import { placedFor } from './kafka/network.ts'
 import { grantProgress, grantState, refuseStreamOf, retentionMsOf, stageStream, stageTable } from './keyed-resources.ts'
-import { grantFeeding, KinesisSource } from './kinesis.ts'
 import { functionFindings, mappingFindings } from './mapping-rules.ts'
 import { refuseAtSynth } from './rendered.ts'
+import { type StageLog, streamLog } from './stage-log.ts'
 import { type StageProps, type StageSettings, settingsOf } from './stage-settings.ts'
 
 /** Everything that one stage is made of. */
@@ -26,13 +30,15 @@ export interface StageParts {
   readonly stage: StagePlan
   readonly entry: string
   readonly props: StageProps
-  /** What its source is bound to; undefined for a keyed stage, which reads its own stream. */
+  /** What its source is bound to; undefined for a keyed stage, which reads its own stream or topic. */
   readonly source: SourceConnection | undefined
   /** The sinks that the stage writes to, with their connections. */
   readonly sinks: ReadonlyMap<SinkDeclaration, SinkConnection>
   readonly deadLetters: DeadLetterTarget
   /** The keyed stages that it feeds, in the order of the plan. */
   readonly feeds: readonly StageResources[]
+  /** Where keyed stages read topics. @default they read streams */
+  readonly topics: KeyedTopics | undefined
 }
 
 /** One deployed stage. Its resources are public, so that whatever is generated can be changed, alarmed on or granted to. */
@@ -45,27 +51,32 @@ export class StageResources extends Construct {
   /** The event source mapping that invokes the function, or its alias. */
   readonly mapping: EventSourceMapping
   readonly logGroup: LogGroup
-  readonly #stream: IStream | undefined
+  #stream: IStream | undefined
+  #topic: KeyedTopic | undefined
+  readonly #log: StageLog | undefined
   readonly #table: ITable | undefined
   /** The stages that feed it. */
   readonly #upstreams: StageResources[] = []
-  readonly #input: IStream | undefined
+  /** For how long what it reads is kept, in ms; undefined where that is not known. */
+  readonly #keptMs: () => number | undefined
 
   constructor(scope: Construct, parts: StageParts) {
     const { stage, props } = parts
     super(scope, stage.name)
     this.name = stage.name
     const settings = settingsOf(stage, props)
-    if (stage.kind === 'keyed') this.#stream = stageStream(this, stage.name, props.stream)
+    if (stage.kind === 'keyed') this.#log = this.#logOf(stage, parts)
     if (stage.kind !== 'stateless') this.#table = stageTable(this, stage.name, props.table)
-    const source = this.#stream === undefined ? parts.source : new KinesisSource(this.#stream)
+    const source = this.#log?.source ?? parts.source
     invariant(source, `source "${stage.name}" was not checked to be bound`)
-    this.#input = source.stream
+    const { stream } = source
+    this.#keptMs = () => this.#log?.retentionMs() ?? (stream && retentionMsOf(stream))
     for (const fed of parts.feeds) fed.#upstreams.push(this)
-    if (stage.kind === 'feeding' && source.stream)
-      refuseStreamOf(this, `the stream of the source "${stage.name}", which feeds a keyed stage,`, source.stream)
+    if (stage.kind === 'feeding' && stream)
+      refuseStreamOf(this, `the stream of the source "${stage.name}", which feeds a keyed stage,`, stream)
     this.logGroup = new LogGroup(this, 'Logs', { retention: settings.logRetention })
     this.function = this.#functionOf(parts, settings, source)
+    this.#topic?.renewedWith(this.function)
     this.#grant(parts)
     this.alias = this.#aliasOf(settings)
     this.mapping = mappingOf(this, source, this.alias ?? this.function, settings)
@@ -73,8 +84,21 @@ export class StageResources extends Construct {
     refuseAtSynth(this, this.mapping, (properties) => mappingFindings(stage, properties))
   }
 
+  /** The stream or the topic of a keyed stage. */
+  #logOf(stage: KeyedStage, { props, topics }: StageParts): StageLog {
+    if (topics === undefined) {
+      refuseSetting(stage, props, 'topic', 'reads a stream: say `keyedStreams: KeyedStreams.topics(cluster)` too')
+      this.#stream = stageStream(this, stage.name, props.stream)
+      return streamLog(this.#stream)
+    }
+    refuseSetting(stage, props, 'stream', 'reads a topic, as `keyedStreams` says: say `topic` instead')
+    this.#topic = topics.topicOf(this, stage, props.topic)
+    return this.#topic
+  }
+
   #functionOf(parts: StageParts, settings: StageSettings, source: SourceConnection): NodejsFunction {
     const { stage, props } = parts
+    const placed = placedFor(`the function of stage "${stage.name}"`, reachedBy(parts, source), settings.function)
     const bindings = this.#bindings(parts, source)
     const code = locateCode(props.entry ?? parts.entry)
     checkHandlerExport(`stage "${stage.name}"`, code.entry, settings.handler)
@@ -84,9 +108,9 @@ export class StageResources extends Construct {
       memorySize: settings.memorySize,
       timeout: settings.timeout,
       tracing: Tracing.DISABLED,
-      ...settings.function,
+      ...placed,
       ...code,
-      role: roleFor(this, settings.function),
+      role: roleFor(this, placed),
       runtime: Runtime.NODEJS_24_X,
       handler: settings.handler,
       bundling: bundlingFor(bindings, settings.bundling),
@@ -94,7 +118,7 @@ export class StageResources extends Construct {
       environment: {
         NODE_OPTIONS: '--enable-source-maps',
         ...settings.environment,
-        [bindingsVariable]: Stack.of(this).toJsonString(bindings),
+        [bindingsVariable]: Stack.of(this).toJsonString(packedBindings(bindings)),
       },
     })
     this.logGroup.grantWrite(made)
@@ -105,16 +129,15 @@ export class StageResources extends Construct {
   #grant({ stage, sinks, deadLetters, feeds }: StageParts): void {
     for (const sink of sinks.values()) sink.connect(this.function)
     grantDeadLetters(deadLetters, this.function)
-    for (const { stream } of feeds) grantFeeding(stream, this.function)
+    for (const { log } of feeds) log.grantFeeding(this.function)
     if (this.#table) (stage.kind === 'keyed' ? grantState : grantProgress)(this.#table, this.function)
   }
 
   /** How long what comes to its stream may have waited before: what nobody knows of here is taken to be kept for seven days. */
   #longestWayMs(): number {
-    const ways = this.#upstreams.map((stage) => {
-      const keptMs = stage.#input === undefined ? undefined : retentionMsOf(stage.#input)
-      return (keptMs ?? Duration.days(7).toMilliseconds()) + stage.#longestWayMs()
-    })
+    const ways = this.#upstreams.map(
+      (stage) => (stage.#keptMs() ?? Duration.days(7).toMilliseconds()) + stage.#longestWayMs(),
+    )
     return Math.max(0, ...ways)
   }
 
@@ -128,12 +151,24 @@ export class StageResources extends Construct {
     })
   }
 
-  /** The stream of a keyed stage. Throws a {@link ConfigurationError} where the stage is not keyed. */
+  /** The stream of a keyed stage. Throws a {@link ConfigurationError} where the stage is not keyed, or reads a topic. */
   get stream(): IStream {
     if (this.#stream) return this.#stream
-    throw new ConfigurationError(
-      `stage "${this.name}" has no stream of its own, as it is not keyed: ask a stage that is named after a keyBy.`,
-    )
+    const why = this.#topic ? 'reads a topic: ask for its `topic`' : notKeyed
+    throw new ConfigurationError(`stage "${this.name}" has no stream of its own, as it ${why}.`)
+  }
+
+  /** The topic of a keyed stage. Throws a {@link ConfigurationError} where the stage is not keyed, or reads a stream. */
+  get topic(): KeyedTopic {
+    if (this.#topic) return this.#topic
+    const why = this.#stream ? 'reads a stream: ask for its `stream`' : notKeyed
+    throw new ConfigurationError(`stage "${this.name}" has no topic of its own, as it ${why}.`)
+  }
+
+  /** What a keyed stage reads, be it a stream or a topic. Throws a {@link ConfigurationError} where the stage is not keyed. */
+  get log(): StageLog {
+    if (this.#log) return this.#log
+    throw new ConfigurationError(`stage "${this.name}" has no stream or topic of its own, as it ${notKeyed}.`)
   }
 
   /**
@@ -149,34 +184,47 @@ export class StageResources extends Construct {
 
   #bindings({ topology, stage, sinks, deadLetters, feeds }: StageParts, source: SourceConnection): StageBindings {
     const table = this.#table
-    const stream = this.#stream
-    const streamArnOf = (name: string): string => {
+    const log = this.#log
+    const placeOf = (name: string): StageLog['place'] => {
       const fed = feeds.find((candidate) => candidate.name === name)
       invariant(fed, `stage "${name}" was not made before "${stage.name}", which feeds it`)
-      return fed.stream.streamArn
+      return fed.log.place
     }
-    const fed = stage.feeds.map((feed) => ({
-      stage: feed.stage,
-      slots: feed.slots,
-      streamArn: streamArnOf(feed.stage),
-    }))
+    const fed = stage.feeds.map((feed) => ({ stage: feed.stage, slots: feed.slots, ...placeOf(feed.stage) }))
     return {
       formatVersion: 1,
       topology,
-      sources: [source.bindingFor(stage.name)],
+      sources: [source.bindingFor(stage.name, stage.kind !== 'stateless')],
       sinks: [...sinks].map(([declaration, sink]) => sink.bindingFor(declaration)),
       deadLetters: deadLetterBinding(deadLetters),
       ...(table === undefined ? {} : { state: { tableName: table.tableName } }),
       ...(fed.length === 0 ? {} : { feeds: fed }),
-      // Asked at synth, since the stream may still be overridden.
-      ...(stream === undefined
+      // Asked at synth, since a stream may still be overridden.
+      ...(log === undefined
         ? {}
         : {
-            retentionMs: Lazy.any({ produce: () => retentionMsOf(stream) }) as never,
+            retentionMs: Lazy.any({ produce: () => log.retentionMs() }) as never,
             upstreamRetentionMs: Lazy.any({ produce: () => this.#longestWayMs() }) as never,
           }),
     }
   }
+}
+
+const notKeyed = 'is not keyed: ask a stage that is named after a keyBy'
+
+function refuseSetting({ name }: KeyedStage, props: StageProps, setting: 'stream' | 'topic', why: string): void {
+  if (props[setting] === undefined) return
+  throw new ConfigurationError(`stage "${name}" has the setting \`${setting}\`, but ${why}, or leave it out.`)
+}
+
+/** The clusters that the function of a stage speaks to. What it only reads comes to it by Lambda's pollers. */
+function reachedBy({ stage, sinks, deadLetters, feeds }: StageParts, source: SourceConnection) {
+  return [
+    stage.kind === 'stateless' ? undefined : source.cluster,
+    deadLetters.kind === 'kafka' ? deadLetters.cluster : undefined,
+    ...[...sinks.values()].map(({ cluster }) => cluster),
+    ...feeds.map(({ log }) => log.cluster),
+  ]
 }
 
 /** Without end and without a destination: the stage makes dead letters of its own, so the mapping must drop nothing. */

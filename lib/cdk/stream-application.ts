@@ -1,5 +1,5 @@
 /**
- * A topology on AWS: one function, one mapping and one log group per stage, a stream per keyed stage, a table per stage that is
+ * A topology on AWS: one function, one mapping and one log group per stage, a stream or a topic per keyed stage, a table per stage that is
  * keyed or feeds one, and one place for dead letters.
  */
 import { Annotations } from 'aws-cdk-lib'
@@ -14,6 +14,8 @@ import { Announcer, type AnnouncerProps } from './announcer.ts'
 import type { Bound, SinkConnection, SourceConnection } from './bind.ts'
 import { refuseSharedResources } from './brought.ts'
 import { DeadLetters, type DeadLetterTarget, refuseDeadLettersAsSource } from './dead-letters.ts'
+import type { KeyedStreams } from './kafka/keyed-streams.ts'
+import { KeyedTopics } from './kafka/keyed-topics.ts'
 import { checkLock } from './lock.ts'
 import { StageResources } from './stage.ts'
 import type { StageProps } from './stage-settings.ts'
@@ -33,6 +35,11 @@ export interface StreamApplicationProps extends WatchProps {
   readonly lock?: string
   /** Where records go that cannot be processed. @default DeadLetters.queue() */
   readonly deadLetters?: DeadLetters
+  /**
+   * Where keyed stages have the logs that they read, such as `KeyedStreams.topics(cluster)`. It cannot be changed once the application
+   * runs: what is unread would be lost. @default a Kinesis stream for each
+   */
+  readonly keyedStreams?: KeyedStreams
   /** What to tune of the announcer, which an application with keyed stages has. @default those of {@link AnnouncerProps} */
   readonly announcer?: AnnouncerProps
   /** What to tune, by the name of the stage. @default every stage has the defaults of {@link StageProps} */
@@ -41,7 +48,7 @@ export interface StreamApplicationProps extends WatchProps {
 
 /**
  * Deploys a topology. Whatever is generated can be reached: `application.stage('orders').function`, of a keyed stage
- * `application.stage('by-customer').stream` and `.table`, of one that feeds it `.table` too. An application with keyed stages has an announcer too:
+ * `application.stage('by-customer').stream` (or `.topic`) and `.table`, of one that feeds it `.table` too. An application with keyed stages has an announcer too:
  * `application.announcer?.function` and `.rule`.
  *
  * Construct ids follow the names of the topology, so that adding a stage replaces nothing. Throws a
@@ -65,6 +72,8 @@ export class StreamApplication extends Construct {
   readonly deadLetters: DeadLetterTarget
   /** Every stage, in the order of the plan: those of the sources, then the keyed ones, each after what feeds it. */
   readonly stages: readonly StageResources[]
+  /** What makes and checks the topics of keyed stages; undefined where these read streams. */
+  readonly topics: KeyedTopics | undefined
   /** What tells keyed stages of their upstreams, each minute; undefined where no stage is keyed. */
   readonly announcer: Announcer | undefined
   /** Its alarms, such as `application.alarms?.of('orders', 'dead-letters')`; undefined where there are to be none. */
@@ -86,7 +95,9 @@ export class StreamApplication extends Construct {
       sources: connections.boundSources,
       sinks: connections.boundSinks,
       deadLetters: this.deadLetters,
+      topicsIn: props.keyedStreams?.cluster,
     })
+    this.topics = this.#topicsOf(props)
     const made = new Map<string, StageResources>()
     const keyed = this.plan.stages.filter(({ kind }) => kind === 'keyed')
     const others = this.plan.stages.filter(({ kind }) => kind !== 'keyed')
@@ -101,6 +112,7 @@ export class StreamApplication extends Construct {
         sinks: connections.sinks(stage, this.plan),
         deadLetters: this.deadLetters,
         feeds: stage.feeds.map((feed) => madeOf(made, feed.stage)),
+        topics: this.topics,
       })
       made.set(stage.name, resources)
     }
@@ -117,6 +129,15 @@ export class StreamApplication extends Construct {
     })
     this.alarms = alarms
     this.dashboard = dashboard
+  }
+
+  #topicsOf({ keyedStreams, entry }: StreamApplicationProps): KeyedTopics | undefined {
+    if (keyedStreams === undefined) return undefined
+    if (this.plan.stages.some(({ kind }) => kind === 'keyed'))
+      return new KeyedTopics(this, { topology: this.plan.topology, entry, streams: keyedStreams })
+    throw new ConfigurationError(
+      `topology "${this.plan.topology}" has no keyed stage, and so no topics that \`keyedStreams\` could make: leave it out.`,
+    )
   }
 
   #announcerOf(props: StreamApplicationProps, connections: Connections): Announcer | undefined {

@@ -10,7 +10,7 @@ import { Closing } from './closing.ts'
 import type { KeyedStreams } from './dead-letter-frame.ts'
 import { misfit, type OriginalRecord, redriveEvent, type SourceBytes } from './dead-letter-record.ts'
 import type { RedriveFunction } from './dead-letter-redrive.ts'
-import { kinesisStageStreams, type StageStream } from './dead-letter-streams.ts'
+import { kinesisStageStream, type StageStream, stageStreams } from './dead-letter-streams.ts'
 import { bundleHandler } from './handler-bundle.ts'
 import { lookUpRecord } from './kinesis-record-lookup.ts'
 import type { LocalEndpoints } from './local-endpoints.ts'
@@ -80,10 +80,10 @@ export class LocalFunction implements RedriveFunction {
     for (const stage of planned.stages) {
       if (stage.kind !== 'keyed') continue
       const { streamName } = this.#stream(stage.name)
-      streams.set(stage.name, { streamName, slots: stage.slots })
+      streams.set(stage.name, kinesisStageStream(client, { streamName }, stage.slots))
     }
     const unknown = (stage: string) => `topology "${planned.topology}" has no keyed stage "${stage}"`
-    return kinesisStageStreams({ client, streams, unknown })
+    return stageStreams({ streams, unknown })
   }
 
   /** What the stages of the run are bound to. */

@@ -12,14 +12,16 @@ import {
   InvokeCommand,
   type LambdaClient,
 } from '@aws-sdk/client-lambda'
+import type { OpenKafka } from '../aws/kafka/open-kafka.ts'
 import type { KinesisPort } from '../aws/kinesis-destination.ts'
 import { ConfigurationError, describeError } from '../core/errors.ts'
 import type { InvocationOutcome } from '../emulator/event-source-mapping/index.ts'
+import { unpackedBindings } from '../plan/packed-bindings.ts'
 import { bindingsVariable, type SourceBinding, type StageBindings } from '../plan/stage-bindings.ts'
 import type { KeyedStreams } from './dead-letter-frame.ts'
 import { misfit, type OriginalRecord, redriveEvent } from './dead-letter-record.ts'
 import type { RedriveFunction } from './dead-letter-redrive.ts'
-import { kinesisStageStreams, type StageStream } from './dead-letter-streams.ts'
+import { kinesisStageStream, type StageStream, stageStreams } from './dead-letter-streams.ts'
 
 /** What Lambda takes to start a function and to carry its answer, on top of the function's own time. */
 const overheadMs = 15_000
@@ -80,15 +82,23 @@ export class DeployedFunction implements RedriveFunction {
     }
   }
 
-  /** The streams of the keyed stages that the function feeds: dead letters of these go there, and not to it. */
-  keyedStreams(client: KinesisPort): KeyedStreams {
+  /**
+   * The streams and topics of the keyed stages that the function feeds: dead letters of these go there, and not to it. `kafka` is called
+   * with the first frame for a topic.
+   */
+  keyedStreams(kinesis: KinesisPort, kafka: () => Promise<Pick<OpenKafka, 'frames'>>): KeyedStreams {
     const { feeds = [] } = this.bindings
     const streams = new Map(
-      feeds.flatMap(({ stage, ...stream }): [string, StageStream][] => ('topic' in stream ? [] : [[stage, stream]])),
+      feeds.map((feed): [string, StageStream] => [
+        feed.stage,
+        'topic' in feed
+          ? { slots: feed.slots, open: async () => (await kafka()).frames(feed) }
+          : kinesisStageStream(kinesis, feed, feed.slots),
+      ]),
     )
     const unknown = (stage: string) =>
       `it failed in the keyed stage "${stage}", which the function ${this.#name} does not feed: name with --function one that does`
-    return kinesisStageStreams({ client, streams, unknown })
+    return stageStreams({ streams, unknown })
   }
 
   #binding(source: string): SourceBinding | undefined {
@@ -105,7 +115,7 @@ async function configurationOf(client: LambdaClient, name: string): Promise<Func
 }
 
 function readBindings(text: string, name: string): StageBindings {
-  const value = parsed(Buffer.from(text)) as Partial<StageBindings> | undefined
+  const value = unpackedBindings(parsed(Buffer.from(text)) as Partial<StageBindings> | undefined)
   if (value?.formatVersion === 1 && Array.isArray(value.sources) && value.deadLetters !== undefined) {
     return value as StageBindings
   }

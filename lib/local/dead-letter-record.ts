@@ -34,11 +34,8 @@ export interface OriginalRecord {
   readonly redrive: Redrive
 }
 
-/** What a Kinesis stream still holds of a record. */
-export interface SourceBytes {
-  readonly partitionKey: string
-  readonly data: Buffer
-}
+/** What a source still holds of a record: a Kinesis stream, or a Kafka topic. */
+export type SourceBytes = { readonly partitionKey: string; readonly data: Buffer } | { readonly record: Bytes }
 
 /** How bytes are had that the entry itself does not hold. */
 export interface RecordReading {
@@ -118,17 +115,18 @@ const kept = ({ key, payload, headers }: DeadLetterEntry): Bytes => ({ key, payl
 
 const base64 = (bytes: Uint8Array | string): string => Buffer.from(bytes as Uint8Array).toString('base64')
 
-/** An entry that was too large for its transport holds no bytes, but a Kinesis stream may have the record still. */
+/** An entry that was too large for its transport holds no bytes, but a stream or a topic may have the record still. */
 async function bytesAtSource(
   entry: DeadLetterEntry,
   { readSource }: RecordReading,
 ): Promise<Bytes | { readonly reason: string }> {
   const gone = 'its bytes were too large for where dead letters go, and'
-  if (!shardId.test(entry.partition))
-    return { reason: `${gone} redrive does not read ${nameOf[kindOf(entry.partition)]}` }
+  const kind = kindOf(entry.partition)
+  if (kind !== 'kinesis' && kind !== 'kafka') return { reason: `${gone} redrive does not read ${nameOf[kind]}` }
   try {
     const found = await readSource(entry)
     if (found === undefined) return { reason: `${gone} the source no longer holds the record` }
+    if ('record' in found) return found.record
     const isWhole = !isAggregate(found.data) || entry.reason.code === 'aggregate-corrupt'
     const record = isWhole ? found : deaggregate(found.data)[entry.subPosition]
     if (record === undefined)
@@ -156,7 +154,7 @@ function placesOf(record: OriginalRecord, binding: SourceBinding): readonly [was
     case 'kinesis':
       return ['', '']
     case 'kafka':
-      return [`topic "${topicOf(record)}"`, `topic "${binding.topic}"`]
+      return [`topic "${placeInTopic(record.partition).topic}"`, `topic "${binding.topic}"`]
     case 'sqs':
       return [`queue "${queueOf(record)}"`, `queue "${binding.queueArn.split(':').at(-1)}"`]
     case 'dynamodb-stream':
@@ -164,8 +162,11 @@ function placesOf(record: OriginalRecord, binding: SourceBinding): readonly [was
   }
 }
 
-/** Topics may contain "-". */
-const topicOf = ({ partition }: OriginalRecord): string => partition.slice(0, partition.lastIndexOf('-'))
+/** The parts of `<topic>-<partition>`: topics may contain "-". */
+export function placeInTopic(partition: string): { readonly topic: string; readonly number: number } {
+  const at = partition.lastIndexOf('-')
+  return { topic: partition.slice(0, at), number: Number(partition.slice(at + 1)) }
+}
 
 /**
  * The event of one record, such as its event source mapping would send, marked as a redrive. A Kinesis record also says where it stood in its aggregate.
@@ -204,9 +205,10 @@ function kinesisEvent(record: OriginalRecord, streamArn: string) {
 
 function kafkaEvent(record: OriginalRecord, clusterArn: string | undefined): KafkaEvent {
   const { partition, position, arrivalTimeMs, key, payload, headers } = record
+  const { topic, number } = placeInTopic(partition)
   const row: KafkaEventRecord & Readonly<Record<string, unknown>> = {
-    topic: topicOf(record),
-    partition: Number(partition.slice(partition.lastIndexOf('-') + 1)),
+    topic,
+    partition: number,
     offset: Number(position),
     timestamp: arrivalTimeMs,
     timestampType: 'CREATE_TIME',

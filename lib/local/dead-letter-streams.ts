@@ -1,17 +1,19 @@
-/** The streams of keyed stages on Kinesis, as a redrive writes to them. */
+/** The streams of keyed stages, on Kinesis or Kafka, as a redrive writes to them. */
 import { kinesisFramePublisher } from '../aws/frame-publisher-kinesis.ts'
 import type { KinesisPort, StreamAddress } from '../aws/kinesis-destination.ts'
 import { systemClock } from '../aws/system-clock.ts'
 import type { EncodedFrame } from '../runtime/frames/frame.ts'
-import type { Logger } from '../runtime/ports.ts'
+import type { FramePublisher, Logger } from '../runtime/ports.ts'
 import type { KeyedStreams } from './dead-letter-frame.ts'
 
 /** The stream of one keyed stage. */
-export type StageStream = StreamAddress & { readonly slots: number }
+export interface StageStream {
+  readonly slots: number
+  /** Makes what writes to it, when the first frame goes there. */
+  readonly open: () => FramePublisher | Promise<FramePublisher>
+}
 
-export interface KinesisStageStreamsOptions {
-  /** A client without retries of its own. */
-  readonly client: KinesisPort
+export interface StageStreamsOptions {
   /** By keyed stage. */
   readonly streams: ReadonlyMap<string, StageStream>
   /** What to say of a stage without a stream here. */
@@ -22,21 +24,27 @@ export interface KinesisStageStreamsOptions {
 const publishTimeoutMs = 15_000
 
 /** What a redrive says it says itself: of a letter that a stream refuses, why. */
-const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
+export const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+/** A stage's stream on Kinesis; `client` has no retries of its own. */
+export const kinesisStageStream = (client: KinesisPort, stream: StreamAddress, slots: number): StageStream => ({
+  slots,
+  open: () => kinesisFramePublisher({ client, ...stream, slots, clock: systemClock, logger: silent }),
+})
 
 /**
  * Writes to the streams of keyed stages.
  *
  * @example
- * const streams = kinesisStageStreams({ client, streams: new Map([['by-customer', { streamName, slots: 64 }]]), unknown })
+ * const stream = kinesisStageStream(client, { streamName }, 64)
+ * const streams = stageStreams({ streams: new Map([['by-customer', stream]]), unknown })
  */
-export function kinesisStageStreams({ client, streams, unknown }: KinesisStageStreamsOptions): KeyedStreams {
+export function stageStreams({ streams, unknown }: StageStreamsOptions): KeyedStreams {
   return {
     slotsOf: (stage) => streams.get(stage)?.slots ?? { reason: unknown(stage) },
-    publish(stage: string, frame: EncodedFrame) {
-      const stream = streams.get(stage) as StageStream
-      const publisher = kinesisFramePublisher({ client, ...stream, clock: systemClock, logger: silent })
-      return publisher.publish([frame], AbortSignal.timeout(publishTimeoutMs))
+    async publish(stage: string, frame: EncodedFrame) {
+      const publisher = await (streams.get(stage) as StageStream).open()
+      await publisher.publish([frame], AbortSignal.timeout(publishTimeoutMs))
     },
   }
 }

@@ -18,6 +18,8 @@ export interface Load {
   readonly collapse: number
   /** What all state tables hold, in GB. */
   readonly stateGb: number
+  /** Groups of provisioned pollers of Kafka mappings; a mapping without a group is one. @default 0 */
+  readonly pollerGroups?: number
 }
 
 /** What is assumed where nothing is known before the application runs. docs/cli.md explains each. */
@@ -50,6 +52,7 @@ export interface CostPart {
     | 'DynamoDB storage'
     | 'CloudWatch'
     | 'announcer'
+    | 'Kafka pollers'
   readonly atRest: number
   /** At the rate, what is paid at rest included. */
   readonly atRate: number
@@ -67,11 +70,10 @@ export interface Cost {
 export function costOf(planned: Plan, load: Load): Cost {
   const atRest = dollarsOf(planned, { ...load, rate: 0 })
   const atRate = dollarsOf(planned, load)
-  const parts = (Object.keys(atRate) as CostPart['part'][]).map((part) => ({
-    part,
-    atRest: atRest[part],
-    atRate: atRate[part],
-  }))
+  const named = (Object.keys(atRate) as CostPart['part'][]).filter(
+    (part) => part !== 'Kafka pollers' || load.pollerGroups !== undefined,
+  )
+  const parts = named.map((part) => ({ part, atRest: atRest[part], atRate: atRate[part] }))
   return { parts, atRest: sumOf(atRest), atRate: sumOf(atRate), flink: flinkOf(totalRate(planned, load.rate)) }
 }
 
@@ -111,6 +113,7 @@ function dollarsOf(planned: Plan, load: Load): Dollars {
     'DynamoDB storage': 0,
     CloudWatch: prices.cloudwatch.perDashboardMonth,
     announcer: 0,
+    'Kafka pollers': pollersOf(totalRate(planned, load.rate), load.pollerGroups ?? 0),
   }
   for (const stage of planned.stages) {
     const rate = rates.get(stage.name) ?? 0
@@ -184,6 +187,14 @@ function announcerOf(planned: Plan, rates: ReadonlyMap<string, number>): number 
   const shards = keeping.reduce((sum, { name }) => sum + shardsOf(rates.get(name) ?? 0), 0)
   const gbSeconds = (rounds * assumptions.announcerMs * assumptions.announcerMemoryGb) / 1_000
   return lambdaOf(rounds, gbSeconds) + ((rounds * shards) / 1e6) * prices.dynamodb.perMillionReadUnits
+}
+
+/** Each group pays for one unit at least, whatever comes, and all for what goes through them. */
+function pollersOf(rate: number, groups: number): number {
+  if (groups === 0) return 0
+  const { perUnitHour, mbPerUnitSecond } = prices.kafkaPollers
+  const mbPerSecond = (rate * assumptions.recordKb) / 1_024
+  return Math.max(groups, Math.ceil(mbPerSecond / mbPerUnitSecond)) * perUnitHour * hoursPerMonth
 }
 
 /** One KPU at least, and one that steers the application. */

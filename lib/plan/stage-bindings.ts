@@ -122,7 +122,7 @@ export type StreamPlace = { readonly streamArn: string } | { readonly streamName
 
 /** How a client reaches a Kafka cluster. Secrets are named, never contained. */
 export interface KafkaCluster {
-  /** Where a client begins, as `host:port`. */
+  /** Where a client begins, as `host:port`. One text may name several, with commas between, as MSK does. */
   readonly brokers: readonly string[]
   readonly auth:
     | { readonly kind: 'none' }

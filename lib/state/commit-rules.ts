@@ -116,12 +116,11 @@ function sized(
     const names = new Set(entries.map(({ state, entry }) => JSON.stringify([state, entry])))
     invariant(names.size === entries.length, 'a commit names an entry twice')
   }
-  const own = {
-    get path() {
-      return `${keyPath(key, limits.stage)}: the runner's own attribute`
-    },
-  }
-  const checked = { ...withOwn(item, own), states }
+  const { position, expiresAtSeconds, own } = item
+  const checked: KeyItem =
+    own === undefined
+      ? { position, states, expiresAtSeconds }
+      : { position, states, expiresAtSeconds, own: new CheckedCopy(ownPath(key, limits)).of(own) }
   const sizes = [keyItemSize(key, checked)]
   for (const { state, entry, value, own } of checkedEntries) {
     const bytes = keyBytes(entryKey({ key, state, entry })) + optionalSize(value) + optionalSize(own)
@@ -129,6 +128,13 @@ function sized(
   }
   return new CheckedCommit({ key, readPosition, item: checked, entries: checkedEntries }, sizes).within(limits)
 }
+
+/** Is put into words only where something is refused. */
+const ownPath = (key: string, { stage }: StateLimits) => ({
+  get path() {
+    return `${keyPath(key, stage)}: the runner's own attribute`
+  },
+})
 
 type WithOwn = { readonly own?: StateValue | undefined }
 

@@ -46,7 +46,13 @@ class DomainTimers {
     if (!this.#isNextKnown) return
     const isNext = this.byName.size === 1 || (timeMs !== undefined && isBefore(name, timeMs, this.#next))
     if (timeMs !== undefined && isNext) this.#next = { name, timeMs }
-    else if (name === this.#next?.name) this.#isNextKnown = false
+    else if (name === this.#next?.name) this.#forgetNext()
+  }
+
+  /** The least timer is gone: of many, the next call finds the new one. */
+  #forgetNext(): void {
+    this.#next = undefined
+    this.#isNextKnown = this.byName.size === 0
   }
 
   next(): KeyTimer | undefined {
@@ -163,8 +169,11 @@ export class KeyTimers {
   /** What the key's item is to hold. */
   toStored(): StateValue | undefined {
     if (this.size === 0) return undefined
-    const stored = [this.#event, this.#processing].filter(({ byName }) => byName.size > 0)
-    return Object.fromEntries(stored.map(({ domain, byName }) => [domain, Object.fromEntries(byName)]))
+    const stored: { [domain: string]: StateValue } = {}
+    for (const { domain, byName } of [this.#event, this.#processing]) {
+      if (byName.size > 0) stored[domain] = Object.fromEntries(byName)
+    }
+    return stored
   }
 
   /** The item holds what `toStored` gave last. */

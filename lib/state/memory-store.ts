@@ -10,7 +10,7 @@
 import type { Clock } from '../core/clock.ts'
 import { RetryableError } from '../core/errors.ts'
 import { checkedCommit, checkedDueQuery, checkedManifest, checkedProgress, type StateLimits } from './commit-rules.ts'
-import { compareUtf8, entryKey, entryPrefix, keyItemKey, progressKey, type TableKey } from './key-encoding.ts'
+import { compareUtf8, entryKey, entryPrefix, keyItemKey, progressKey } from './key-encoding.ts'
 import { MemoryDue } from './memory-due.ts'
 import type {
   CommitOutcome,
@@ -37,11 +37,8 @@ export interface MemoryStateStoreOptions extends StateLimits {
   readonly ttlTakes?: (item: ExpiredItem) => boolean
 }
 
-/** A key's item and its entries by sort key: one partition of the table. */
-interface Partition {
-  item: KeyItem | undefined
-  readonly entries: Map<string, { readonly name: EntryName; readonly item: EntryItem }>
-}
+/** The entries of a key's map states, by their sort keys. */
+type Entries = Map<string, { readonly name: EntryName; readonly item: EntryItem }>
 
 const copyOf = (value: StateValue): StateValue => checkValue(value, 'a stored value')
 
@@ -60,6 +57,9 @@ const copyOfEntry = (item: EntryItem): EntryItem => ({
   value: item.value === undefined ? undefined : copyOf(item.value),
 })
 
+/** Throws what the table's own key of that key would throw. */
+const refuseUnsupported = (key: string): void => void keyItemKey(key)
+
 function demandTime(signal: AbortSignal): void {
   if (signal.aborted) throw new RetryableError('the deadline has come: nothing was sent', { code: 'state-deadline' })
 }
@@ -72,7 +72,10 @@ function demandTime(signal: AbortSignal): void {
  */
 export class MemoryStateStore implements StateStore {
   readonly #options: MemoryStateStoreOptions
-  readonly #partitions = new Map<string, Partition>()
+  /** By the texts of the keys, which tell them apart as the table's own keys do, and take no memory of their own. */
+  readonly #items = new Map<string, KeyItem>()
+  /** Of the keys that have any: most stages keep none, and a million maps without entries take longer to walk than to fill. */
+  readonly #entries = new Map<string, Entries>()
   readonly #progress = new Map<string, StoredProgress>()
   readonly #due = new MemoryDue()
   #manifest: StateValue | undefined
@@ -105,7 +108,7 @@ export class MemoryStateStore implements StateStore {
     demandTime(signal)
     const items = new Map<string, KeyItem>()
     for (const key of keys) {
-      const item = this.#keyItem(key, keyItemKey(key))
+      const item = this.#keyItem(key)
       if (item !== undefined) items.set(key, copyOfItem(item))
     }
     return items
@@ -114,7 +117,7 @@ export class MemoryStateStore implements StateStore {
   async readEntries(names: readonly EntryName[], signal: AbortSignal): Promise<readonly (EntryItem | undefined)[]> {
     demandTime(signal)
     return names.map((name) => {
-      const item = this.#entryItem(name, entryKey(name))
+      const item = this.#entryItem(name)
       return item && copyOfEntry(item)
     })
   }
@@ -122,11 +125,12 @@ export class MemoryStateStore implements StateStore {
   async listEntries(key: string, state: string, signal: AbortSignal): Promise<ReadonlyMap<string, EntryItem>> {
     demandTime(signal)
     const prefix = entryPrefix(state)
-    const entries = this.#partitions.get(keyItemKey(key).pk)?.entries ?? new Map()
-    const names = [...entries].filter(([sk]) => sk.startsWith(prefix)).map(([, { name }]) => name as EntryName)
+    refuseUnsupported(key)
+    const entries: Entries = this.#entries.get(key) ?? new Map()
+    const names = [...entries].filter(([sk]) => sk.startsWith(prefix)).map(([, { name }]) => name)
     const list = new Map<string, EntryItem>()
     for (const name of names.sort((a, b) => compareUtf8(a.entry, b.entry))) {
-      const item = this.#entryItem(name, entryKey(name))
+      const item = this.#entryItem(name)
       if (item?.value !== undefined) list.set(name.entry, copyOfEntry(item))
     }
     return list
@@ -135,18 +139,23 @@ export class MemoryStateStore implements StateStore {
   async commit(write: KeyCommit, signal: AbortSignal): Promise<CommitOutcome> {
     demandTime(signal)
     const { key, readPosition, item, entries } = checkedCommit(write, this.#options)
-    const tableKey = keyItemKey(key)
-    const found = this.#keyItem(key, tableKey)
+    const found = this.#keyItem(key)
     if (found?.position !== readPosition) return { status: 'conflict', found: found && copyOfItem(found) }
 
-    const partition = this.#partitions.get(tableKey.pk) ?? { item: undefined, entries: new Map() }
-    this.#partitions.set(tableKey.pk, partition)
-    partition.item = item
+    this.#items.set(key, item)
     for (const { state, entry, ...written } of entries) {
       const name = { key, state, entry }
-      partition.entries.set(entryKey(name).sk, { name, item: { position: item.position, ...written } })
+      this.#entriesOf(key).set(entryKey(name).sk, { name, item: { position: item.position, ...written } })
     }
     return { status: 'committed' }
+  }
+
+  #entriesOf(key: string): Entries {
+    const found = this.#entries.get(key)
+    if (found !== undefined) return found
+    const entries: Entries = new Map()
+    this.#entries.set(key, entries)
+    return entries
   }
 
   async readManifest(signal: AbortSignal): Promise<StateValue | undefined> {
@@ -193,17 +202,21 @@ export class MemoryStateStore implements StateStore {
     this.#due.delete(entries)
   }
 
-  #keyItem(key: string, { pk }: TableKey): KeyItem | undefined {
-    const partition = this.#partitions.get(pk)
-    if (partition?.item !== undefined && this.#taken(partition.item, { key })) partition.item = undefined
-    return partition?.item
+  #keyItem(key: string): KeyItem | undefined {
+    refuseUnsupported(key)
+    const item = this.#items.get(key)
+    if (item === undefined || !this.#taken(item, { key })) return item
+    this.#items.delete(key)
+    return undefined
   }
 
-  #entryItem(name: EntryName, { pk, sk }: TableKey): EntryItem | undefined {
-    const entries = this.#partitions.get(pk)?.entries
+  #entryItem(name: EntryName): EntryItem | undefined {
+    const { sk } = entryKey(name)
+    const entries = this.#entries.get(name.key)
     const item = entries?.get(sk)?.item
-    if (item !== undefined && this.#taken(item, name)) entries?.delete(sk)
-    return entries?.get(sk)?.item
+    if (item === undefined || !this.#taken(item, name)) return item
+    entries?.delete(sk)
+    return undefined
   }
 
   #taken({ expiresAtSeconds }: { readonly expiresAtSeconds?: number | undefined }, item: ExpiredItem): boolean {

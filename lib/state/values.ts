@@ -111,15 +111,25 @@ export class CheckedCopy {
     if (this.#path.length >= deepestNesting) {
       this.#refuse(`nested more than ${deepestNesting} levels deep or contains itself`, 'keep it flatter')
     }
+    if (isList) return this.#list(value)
+    this.#refuseSymbols(value)
+    return this.#map(value as Readonly<Record<string, unknown>>)
+  }
+
+  #refuseSymbols(value: object): void {
     if (Object.getOwnPropertySymbols(value).length > 0) this.#refuse('an object with a symbol as a name', 'use text')
-    return isList ? this.#list(value) : this.#map(value as Readonly<Record<string, unknown>>)
   }
 
   #list(list: readonly unknown[]): StateValue {
+    // Names of its own are those of its elements and its length; only where there are more it is looked at which.
+    const hasMoreNames = Reflect.ownKeys(list).length > list.length + 1
+    if (hasMoreNames) this.#refuseSymbols(list)
     const copy: StateValue[] = []
     // A hole reads as undefined, so it is refused by its index.
     for (let i = 0; i < list.length; i += 1) copy.push(this.inside(i, list[i]))
-    if (Object.keys(list).length > list.length) this.#refuse('a list with names beside its elements', 'keep an object')
+    if (hasMoreNames && Object.keys(list).length > list.length) {
+      this.#refuse('a list with names beside its elements', 'keep an object')
+    }
     return this.#freezes ? Object.freeze(copy) : copy
   }
 
@@ -171,6 +181,7 @@ function namesOf(map: object): string[] {
 function prototypesOf(value: object): number {
   let prototype: object | null = Object.getPrototypeOf(value)
   if (prototype === Object.prototype) return 1
+  if (prototype === Array.prototype) return 2
   let count = 0
   for (; prototype !== null; prototype = Object.getPrototypeOf(prototype)) count += 1
   return count

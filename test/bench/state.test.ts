@@ -1,3 +1,4 @@
+import { measureMapAlone } from '../../bench/state/map-alone.ts'
 import { dollarsPerMillionEvents } from '../../bench/state/prices.ts'
 import { StoreMeter } from '../../bench/state/store-meter.ts'
 import { filledStages } from '../../bench/state/times.ts'
@@ -49,6 +50,11 @@ test('stages are filled with a count of every key, which goes on', async () => {
   await stages.count(await stages.feed(stages.clicks([keyOf(3), keyOf(3), keyOf(9)])))
   expect(stages.takeMetric('records-in')).toBe(6)
   expect(stages.takeOutputs()).toBe(2)
+})
+
+test('a Map alone is asked for the same keys, few and many', () => {
+  const { few, many } = measureMapAlone(10, 1_000, 50, 3)
+  expect([few > 0, many > 0, Number.isFinite(many / few)]).toEqual([true, true, true])
 })
 
 test('what is spent inside the store is told, where asked', async () => {

@@ -12,6 +12,8 @@ import {
   TableFirstStack,
 } from '../../bin/demos/demo-stacks.ts'
 
+import { DriversOnKafkaStack } from '../../bin/demos/kafka-stacks.ts'
+
 /** Without bundling, which `npm run synth` does. */
 const app = () => new App({ context: { 'aws:cdk:bundling-stacks': [] } })
 
@@ -53,6 +55,23 @@ test.each([
   template.hasResourceProperties('AWS::DynamoDB::GlobalTable', {
     TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true },
   })
+})
+
+test('S17: the drivers on Kafka alone, with pollers that share what is paid for', () => {
+  const stack = new DriversOnKafkaStack(app(), 'DriversOnKafka')
+  const template = Template.fromStack(stack)
+  template.resourceCountIs('AWS::Kinesis::Stream', 0)
+  template.resourceCountIs('AWS::SQS::Queue', 0)
+  template.resourceCountIs('AWS::DynamoDB::GlobalTable', 2)
+  const mappings = Object.values(template.findResources('AWS::Lambda::EventSourceMapping'))
+  expect(mappings.map(({ Properties }) => Properties.ProvisionedPollerConfig.PollerGroupName)).toEqual([
+    'drivers',
+    'drivers',
+  ])
+  // Both stages and the announcer write to topics, and the function that makes the topic stands there too.
+  template.resourcePropertiesCountIs('AWS::Lambda::Function', { VpcConfig: Match.anyValue() }, 4)
+  // Asked for brokers once.
+  template.resourceCountIs('Custom::MillraceKafkaBrokers', 1)
 })
 
 test('S8: five applications with a table per stage, one of them fed by two sources', () => {

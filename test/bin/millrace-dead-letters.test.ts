@@ -302,7 +302,7 @@ test(
     expect(await lines('redrive', '--all', '--stream', 'x')).toEqual([
       2,
       '',
-      `millrace: --stream and --queue need --function NAME, which takes the records. ${help}\n`,
+      `millrace: --stream, --queue and --topic need --function NAME, which takes the records. ${help}\n`,
     ])
     expect(await lines('list', '--stream', 'x', '--endpoint', 'http://127.0.0.1:1')).toEqual([
       1,

@@ -330,10 +330,13 @@ test(
       expect([stdout, stderr.split('\n').length]).toEqual(['', 2])
       return [code, stderr]
     }
-    expect(await line(...queue())).toEqual([2, expect.stringContaining('--stream and --queue need --function NAME')])
+    expect(await line(...queue())).toEqual([
+      2,
+      expect.stringContaining('--stream, --queue and --topic need --function NAME'),
+    ])
     expect(await line('--function', 'f')).toEqual([
       2,
-      expect.stringContaining('--function goes with --stream or --queue'),
+      expect.stringContaining('--function goes with --stream, --queue or --topic'),
     ])
     expect(await line(...queue(), '--function', 'gone')).toEqual([
       1,

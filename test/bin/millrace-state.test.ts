@@ -115,6 +115,10 @@ test(
     expect(stdout).toMatch(/^position {4}\d+: the key's state includes/m)
     expect(stdout).toMatch(/^done {8}\d+ numbers are done, up to \d{56}$/m)
     expect(stdout).toMatch(/^since then {2}(nothing: |\d+ numbers? of the partition, none of which changed this key)/m)
+    expect(stdout).toMatch(
+      /^as of {7}20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \(UTC\): the newest entry that is done came into the stream then$/m,
+    )
+    expect(stdout).toMatch(/^ {12}their largest event time is 2026-01-01T12:09:00.000Z \(UTC\)$/m)
     expect(stdout).toMatch(/^ {14}visits shardId-000000000000 {2}open {2}mark 2026-01-01T12:09:00.000Z$/m)
     expect(stdout).toMatch(
       /^ {14}guest\.away {2}event-time {2}2026-01-01T14:09:00.000Z {2}waits {2}found by its due entry$/m,
@@ -123,6 +127,8 @@ test(
     const { slot, partitions, timers, current } = await jsonOf('explain', 'by-guest', 'ann')
     expect(slot).toBeLessThan(4)
     expect(current).toBe('shardId-000000000000')
+    const { asOf } = partitions[0].progress
+    expect([new Date(asOf).toISOString(), Date.parse(asOf) <= Date.now()]).toEqual([asOf, true])
     expect(partitions[0].progress.upstreams).toEqual([
       { name: 'visits', partition: 'shardId-000000000000', state: 'open', mark: '2026-01-01T12:09:00.000Z' },
     ])

@@ -15,7 +15,10 @@ import { type AnnouncerBindings, bindingsVariable, type StageBindings } from '..
 interface StandInMapping {
   readonly UUID: string
   readonly FunctionArn: string
-  readonly EventSourceArn: string
+  readonly EventSourceArn?: string
+  readonly Topics?: readonly string[]
+  readonly AmazonManagedKafkaEventSourceConfig?: { readonly ConsumerGroupId: string }
+  readonly SelfManagedKafkaEventSourceConfig?: { readonly ConsumerGroupId: string }
   State: string
   /** What it comes to after the next look. */
   next: string | undefined
@@ -67,6 +70,8 @@ export class StackStandIn {
       await startKinesisService(),
       await startDynamoService(),
     )
+    // A command that waits between its looks would meet a connection at the moment at which Node ends it.
+    stack.#server.keepAliveTimeout = 0
     await new Promise<void>((resolve) => stack.#server.listen(0, '127.0.0.1', resolve))
     return stack
   }
@@ -87,6 +92,18 @@ export class StackStandIn {
     const UUID = randomUUID()
     const FunctionArn = [functionArn(name), ...(alias === undefined ? [] : [alias])].join(':')
     this.mappings.set(UUID, { UUID, FunctionArn, EventSourceArn: eventSourceArn, State: 'Enabled', next: undefined })
+  }
+
+  /** A mapping of a topic of Kafka to a function. A cluster without an ARN is the user's own; without a group it has its id. */
+  mapTopic(name: string, topic: string, clusterArn?: string, group?: string): void {
+    const UUID = randomUUID()
+    const config = { ConsumerGroupId: group ?? UUID }
+    const ofCluster =
+      clusterArn === undefined
+        ? { SelfManagedKafkaEventSourceConfig: config }
+        : { EventSourceArn: clusterArn, AmazonManagedKafkaEventSourceConfig: config }
+    const FunctionArn = functionArn(name)
+    this.mappings.set(UUID, { UUID, FunctionArn, ...ofCluster, Topics: [topic], State: 'Enabled', next: undefined })
   }
 
   async close(): Promise<void> {
@@ -134,8 +151,15 @@ export class StackStandIn {
     return json({ FunctionName: name, Timeout: found.timeoutSeconds, Environment: { Variables } })
   }
 
-  /** As Lambda does: a plain name lists what invokes the function itself, `name:alias` what invokes the alias; no name, all. */
+  /**
+   * As Lambda does: a plain name lists what invokes the function itself, `name:alias` what invokes the alias; no name, all. What is not
+   * there is not found.
+   */
   #mappingsOf(functionName: string | null, eventSourceArn: string | null): Answer {
+    const hasAlias = [...this.mappings.values()].some(
+      ({ FunctionArn }) => FunctionArn === functionArn(functionName ?? ''),
+    )
+    if (functionName?.includes(':') && !hasAlias) return missing
     const found = [...this.mappings.values()].filter(
       ({ FunctionArn, EventSourceArn }) =>
         (functionName === null || FunctionArn === functionArn(functionName)) &&

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { App, Stack } from 'aws-cdk-lib'
-import { bundlingFor, checkHandlerExport, locateCode } from '../../lib/cdk/bundle.ts'
+import { bundlingFor, checkHandlerExport, locateCode, locateTopicFunction } from '../../lib/cdk/bundle.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { kinesisEvent, sequenceNumber } from '../../lib/testing/index.ts'
 import { entry, shopIn } from './world.ts'
@@ -232,6 +232,16 @@ describe('the project of a handler', () => {
   it('is refused without a lock file, with what to do', () => {
     writeFileSync(handler, '')
     expect(() => locateCode(handler)).toThrow(/no lock file in a folder above .*run `npm install` once/)
+  })
+
+  it('has the function of the topics from the package that it imports, and is refused where that is not there', () => {
+    const root = join(__dirname, '../..')
+    expect(locateTopicFunction(entry).entry).toBe(join(root, 'lib/aws/kafka/topic-function.ts'))
+    const alone = mkdtempSync(join(tmpdir(), 'millrace-alone-'))
+    writeFileSync(join(alone, 'handler.ts'), '')
+    writeFileSync(join(alone, 'package-lock.json'), '{}')
+    expect(() => locateTopicFunction(join(alone, 'handler.ts'))).toThrow(/^the package millrace is not installed where/)
+    rmSync(alone, { recursive: true })
   })
 
   it('is refused without esbuild, before the CDK tries Docker', () => {

@@ -222,7 +222,7 @@ it.each<[string, object, string]>([
   ['filters', { filters: [] }, 'has the setting filters, which is not offered: what a mapping filters out'],
   ['retryAttempts', { retryAttempts: 3 }, 'a record that fails becomes a dead letter of the stage itself'],
   ['onFailure', { onFailure: {} }, 'say `deadLetters` to the application'],
-  ['provisionedPollerConfig', { provisionedPollerConfig: {} }, 'Lambda ignores it for Kinesis'],
+  ['provisionedPollerConfig', { provisionedPollerConfig: {} }, 'it belongs to a source on Kafka'],
   ['runtime', { runtime: 'nodejs16.x' }, 'functions run on Node 24'],
 ])('the setting %s is refused to who does not compile with types', (_, settings, message) => {
   expect(() => ridesIn(newStack(), { visits: settings })).toThrow(message)

@@ -12,6 +12,7 @@ import {
   StreamApplication,
   type StreamApplicationProps,
 } from '../../lib/cdk/index.ts'
+import { unpackedBindings } from '../../lib/plan/packed-bindings.ts'
 import { shop } from './fixtures/topology.ts'
 
 export const entry = join(__dirname, 'fixtures/handler.ts')
@@ -86,9 +87,8 @@ export function bindingsOfFunction(stack: Stack, target: IFunction) {
   const id = stack.getLogicalId(target.node.defaultChild as never)
   const { MILLRACE_BINDINGS } = Template.fromStack(stack).toJSON().Resources[id].Properties.Environment.Variables
   const parts: unknown[] = MILLRACE_BINDINGS['Fn::Join'][1]
-  return JSON.parse(
-    parts.map((part) => (typeof part === 'string' ? part : shorten(part).replaceAll('"', "'"))).join(''),
-  )
+  const text = parts.map((part) => (typeof part === 'string' ? part : shorten(part).replaceAll('"', "'"))).join('')
+  return unpackedBindings(JSON.parse(text))
 }
 
 /** What the offline validator of the CDK finds, warnings included. */

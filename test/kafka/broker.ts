@@ -81,12 +81,16 @@ export async function newTopic(partitions = 1, configs: Readonly<Record<string, 
 }
 
 /** Deletes a topic and makes one of its name, which is another. */
-export async function recreate(topic: string, partitions = 1): Promise<void> {
+export async function recreate(
+  topic: string,
+  partitions = 1,
+  configs: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const sees = reader()
   const before = await sees.topic(topic, never())
   await admin().deleteTopic(topic, never())
   // Its deletion takes a moment, in which it is still there.
-  while ((await admin().createTopic(topic, { partitions }, never())).id === before?.id) await Promise.resolve()
+  while ((await admin().createTopic(topic, { partitions, configs }, never())).id === before?.id) await Promise.resolve()
 }
 
 /** Asks again while what it fails with passes by itself, as it does right after a restart. */

@@ -89,6 +89,17 @@ withBroker('kafkaFramePublisher', () => {
     expect((await recordsIn(topic))[0]?.value?.byteLength).toBe(mostFrameBytes)
   })
 
+  test('a topic that takes smaller messages than frames is refused, with the value that it is to have', async () => {
+    const topic = await newTopic(1, { 'max.message.bytes': '1048588' })
+    const publisher = kafkaFramePublisher({ producer: producer(), topic, partitions: 1, ...testPorts() })
+    const bytes = Buffer.alloc(mostFrameBytes, 7)
+    await expect(publisher.publish([{ slot: 0, bytes }], never())).rejects.toMatchObject({
+      name: 'ConfigurationError',
+      code: 'topic-settings',
+      message: expect.stringMatching(/^topic ".+" refused a frame as too large: .*; set it to 1048704\.$/),
+    })
+  })
+
   test('many frames of one partition go in requests that it takes', async () => {
     const topic = await newTopic(1)
     const publisher = kafkaFramePublisher({ producer: producer(), topic, partitions: 1, ...testPorts() })

@@ -139,12 +139,17 @@ describe('Secrets Manager', () => {
     expect(JSON.parse(requests[0]?.body ?? '')).toEqual({ SecretId: secretArn })
   })
 
-  test('a refusal says what to check', async () => {
-    answer = { status: 400, body: '{"__type":"AccessDeniedException"}' }
-    await expect(read()).rejects.toMatchObject({
-      code: 'secret-unreadable',
-      message: expect.stringContaining('AccessDeniedException'),
-    })
+  test.each([
+    ['a refusal', { status: 400, body: '{"__type":"AccessDeniedException"}' }, 'AccessDeniedException'],
+    ['a secret of bytes', { status: 200, body: '{"SecretBinary":"AAEC"}' }, 'it holds bytes'],
+    ['an answer that is no JSON', { status: 400, body: '<html>' }, 'Secrets Manager answered'],
+  ])('%s says what to check', async (_, given, why) => {
+    answer = given
+    await expect(read()).rejects.toMatchObject({ code: 'secret-unreadable', message: expect.stringContaining(why) })
+  })
+
+  test('what is no ARN is not asked for', async () => {
+    await expect(secretsManager()('AmazonMSK_orders')).rejects.toMatchObject({ code: 'secret-unreadable' })
   })
 })
 

@@ -171,6 +171,22 @@ withBroker('a reader', () => {
     expect(page).toMatchObject({ nextOffset: 4n, endOffset: 4n })
   })
 
+  test('has one fetch in flight, so that many at once are each answered', async () => {
+    const topic = await newTopic(4)
+    const numbers = Array.from({ length: 20 }, (_, n) => n)
+    for (const partition of [0, 1, 2, 3]) {
+      await producer().send(
+        topic,
+        numbers.map((n) => message(`${partition}:${n}`, { partition })),
+        never(),
+      )
+    }
+    const reads = reader()
+    const asked = numbers.flatMap((n) => [0, 1, 2, 3].map((partition) => [partition, n] as const))
+    const pages = await Promise.all(asked.map(([partition, n]) => reads.fetch(topic, partition, BigInt(n), never(), 0)))
+    expect(pages.map(({ records }) => text(records[0]?.value))).toEqual(asked.map(([p, n]) => `${p}:${n}`))
+  })
+
   test('gives no control record and nothing of an aborted transaction', async () => {
     const topic = await newTopic()
     const transactional = new Producer({

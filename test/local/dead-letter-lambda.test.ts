@@ -86,7 +86,9 @@ test('dead letters of keyed stages go to the streams that the function writes to
       return { Records: [{}] } as never
     },
   }
-  const streams = (await DeployedFunction.open(client, 'orders-fn')).keyedStreams(kinesis)
+  const streams = (await DeployedFunction.open(client, 'orders-fn')).keyedStreams(kinesis, () =>
+    Promise.reject(new Error('no topic')),
+  )
   expect(streams.slotsOf('by-customer')).toBe(4)
   expect(streams.slotsOf('by-city')).toEqual({
     reason:

@@ -167,7 +167,7 @@ test('what cannot be redriven from here is refused with the reason, and the func
     entryAt('2', { source: 'gone' }),
     entryAt('3', { partition: 'orders-0' }),
     entryAt('4', { offloaded: { bucket: 'b', key: 'k' }, payload: null }),
-    entryAt('5', { partition: 'orders-0', omitted: { bytes: 9, because: 'large' }, payload: null }),
+    entryAt('5', { partition: 'queue/orders', omitted: { bytes: 9, because: 'large' }, payload: null }),
     entryAt('7', { partition: 'orders-0', reason: { ...entryAt('7').reason, code: 'kafka-record-malformed' } }),
     entryAt('6', { omitted: { bytes: 9, because: 'large' }, payload: null }),
     entryAt('8', { source: 'by-key', stage: 'by-key', reason: { ...entryAt('8').reason, code: 'frame-corrupt' } }),
@@ -182,7 +182,7 @@ test('what cannot be redriven from here is refused with the reason, and the func
     'it is a timer of the keyed stage "by-key" and no record, and timers are not redriven',
     'it is an entry of the stream of the keyed stage "by-key" that could not be read as a frame, so it is not known what records it had',
     'its bytes are in s3://b/k only, and it is gone',
-    'its bytes were too large for where dead letters go, and redrive does not read Kafka',
+    'its bytes were too large for where dead letters go, and redrive does not read SQS',
     'its bytes were too large for where dead letters go, and the source no longer holds the record',
     'the function of topology "orders-app" takes no source "gone": it takes orders',
   ])

@@ -68,6 +68,22 @@ test('where batches are full there are more invocations than shards', () => {
   expect(byPart.Lambda?.atRate).toBeCloseTo(52.56 * 0.2 + 0.9 * 2_628_000 * 0.5 * 0.0000133334, 6)
 })
 
+test('provisioned pollers are paid by the hour, a unit for each group, and more for more than 20 MB a second', () => {
+  const at = (rate: number, pollerGroups: number) =>
+    partsOf(false, { rate, collapse: 1, stateGb: 0, pollerGroups }).byPart['Kafka pollers']
+  // 730 hours of $0.185.
+  expect(at(100, 1)).toEqual({ atRest: 135.05, atRate: 135.05 })
+  expect(at(100, 2)).toEqual({ atRest: 270.1, atRate: 270.1 })
+  // 48.8 MB a second take three units.
+  expect(at(50_000, 1)?.atRate).toBeCloseTo(405.15, 6)
+  expect(at(50_000, 1)?.atRest).toBe(135.05)
+})
+
+test('who has no such pollers is told of none', () => {
+  const { byPart } = partsOf(true, { rate: 100, collapse: 1, stateGb: 1 })
+  expect(byPart).not.toHaveProperty(['Kafka pollers'])
+})
+
 test('Managed Flink is cheaper from the rate on at which it is, and not below', () => {
   const planned = application(true)
   const load = { collapse: 1, stateGb: 1 }

@@ -6,7 +6,7 @@
  */
 import { SourceRecord } from '../../lib/core/record.ts'
 import { plan, stageNamed } from '../../lib/plan/plan.ts'
-import type { Frame, FrameRecord } from '../../lib/runtime/frames/frame.ts'
+import type { Frame, FrameRecord, IncomingRecord } from '../../lib/runtime/frames/frame.ts'
 import { decodeFrame, encodeFrame, encodeRedriveFrame } from '../../lib/runtime/frames/frame-format.ts'
 import {
   comparePositions,
@@ -45,7 +45,7 @@ export class StageWorld {
   /** The calls that had an effect, as `name detail`. */
   readonly calls: string[] = []
   /** What the reader of the stage's frames applied. */
-  readonly applied: FrameRecord[] = []
+  readonly applied: IncomingRecord[] = []
   /** The frames that were published to another stage. */
   readonly frames: Frame[] = []
   readonly #reader = new UpstreamMemories()
@@ -280,7 +280,7 @@ export class StageWorld {
   }
 }
 
-const decoded = ({ value }: FrameRecord): unknown => JSON.parse(Buffer.from(value).toString())
+const decoded = ({ value }: IncomingRecord): unknown => JSON.parse(Buffer.from(value).toString())
 
 /** Throws at the first call that fits, then lets everything pass. */
 export function once(fits: (call: PortCall) => boolean, act: () => Promise<void>): Fault {

@@ -57,7 +57,10 @@ const resetSyntax: CommandSyntax = {
   summary: 'Empties state and progress of an application, and has its sources read again from a time on.',
   flags: {
     ...placeFlags,
-    from: { value: 'TIME', help: 'the arrival of the first record that counts, such as 2026-11-29T12:00:00Z' },
+    from: {
+      value: 'TIME',
+      help: 'the arrival (of Kafka the timestamp) of the first record that counts, such as 2026-11-29T12:00:00Z',
+    },
     yes: { help: 'does not ask' },
     wait: waitFlag(600),
   },

@@ -5,27 +5,23 @@
 import { type CloudFormationClient, paginateListStackResources } from '@aws-sdk/client-cloudformation'
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
-import {
-  DeleteEventSourceMappingCommand,
-  type EventSourceMappingConfiguration,
-  GetEventSourceMappingCommand,
-  GetFunctionConfigurationCommand,
-  type LambdaClient,
-  type ListEventSourceMappingsCommandInput,
-  paginateListEventSourceMappings,
-  UpdateEventSourceMappingCommand,
-} from '@aws-sdk/client-lambda'
+import { GetFunctionConfigurationCommand, type LambdaClient } from '@aws-sdk/client-lambda'
 import { createDynamoDBClient } from '../../../lib/aws/dynamodb-client.ts'
 import { DynamoDBStateStore } from '../../../lib/aws/dynamodb-state-store.ts'
 import { kinesisLineage } from '../../../lib/aws/kinesis-lineage.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
-import { ConfigurationError, describeError } from '../../../lib/core/errors.ts'
+import { ConfigurationError } from '../../../lib/core/errors.ts'
 import type { Closing } from '../../../lib/local/closing.ts'
 import { KinesisShardReader } from '../../../lib/local/kinesis-shard-reader.ts'
 import { localDynamoDBClient } from '../../../lib/local/local-tables.ts'
-import { bindingsVariable, eventSourceArnOf, type StageBindings } from '../../../lib/plan/stage-bindings.ts'
+import { unpackedBindings } from '../../../lib/plan/packed-bindings.ts'
+import { bindingsVariable, type KafkaCluster, type StageBindings } from '../../../lib/plan/stage-bindings.ts'
 import { cloudFormationClient, kinesisClient, lambdaClient } from '../dead-letter-clients.ts'
-import { type MappingState, type Operated, orderedStages } from './operated.ts'
+import { groupOffsets, kafkaClients } from '../kafka-clients.ts'
+import { Mappings, refused } from './mappings.ts'
+import { type MappingState, type Operated, type OperatedStage, orderedStages } from './operated.ts'
+import { keyedAdvice, sourceAdvice } from './rewind-advice.ts'
+import { isTopicSource, type TopicPlaceOptions, topicPlace } from './topic-place.ts'
 import { firstWaiting, type Place, streamNameIn } from './waiting.ts'
 
 export interface StackPlace {
@@ -43,19 +39,27 @@ interface StageFunction {
 }
 
 interface Clients {
-  readonly lambda: LambdaClient
   readonly kinesis: KinesisClient
   readonly dynamodb: DynamoDBClient
+  /** What topics of a cluster are looked at with. */
+  readonly topics: (cluster: KafkaCluster) => Promise<Pick<TopicPlaceOptions, 'kafka' | 'offsets'>>
 }
 
+/** Of a call that reads or switches a mapping: a command that waits for minutes is not to end with one lost connection. */
+const mostAttempts = 5
+
 export async function openStack({ stack, application, endpoint }: StackPlace, closing: Closing): Promise<Operated> {
+  const lambda = lambdaClient(endpoint, mostAttempts)
+  const kinesis = kinesisClient(endpoint)
+  const dynamodb = endpoint === undefined ? createDynamoDBClient() : localDynamoDBClient(endpoint)
+  for (const client of [lambda, kinesis, dynamodb]) closing.defer(() => client.destroy())
+  const [kafka, offsets] = [kafkaClients(endpoint, closing), groupOffsets(endpoint, closing)]
   const clients: Clients = {
-    lambda: lambdaClient(endpoint),
-    kinesis: kinesisClient(endpoint),
-    dynamodb: endpoint === undefined ? createDynamoDBClient() : localDynamoDBClient(endpoint),
+    kinesis,
+    dynamodb,
+    topics: async (cluster) => ({ kafka: await kafka(), offsets: await offsets(cluster) }),
   }
-  for (const client of Object.values(clients)) closing.defer(() => client.destroy())
-  const all = await stageFunctions(stack, endpoint, closing, clients.lambda)
+  const all = await stageFunctions(stack, endpoint, closing, lambda)
   const functions = ofApplication(all, application, stack)
   const topology = functions[0]?.bindings.topology ?? ''
   const functionOf = (stage: string): StageFunction => {
@@ -63,16 +67,18 @@ export async function openStack({ stack, application, endpoint }: StackPlace, cl
     if (found) return found
     throw new ConfigurationError(`No function of stack ${stack} runs stage "${stage}".`)
   }
-  const mappings = new Mappings(clients.lambda)
+  const mappings = new Mappings(lambda)
+  const stages: OperatedStage[] = []
+  for (const stage of orderedStages(functions.map(({ bindings }) => bindings))) {
+    const found = functions.find(({ bindings }) => bindings === stage.bindings) as StageFunction
+    stages.push({ ...stage, ...(await placesOf(found, stage.name, clients, mappings)) })
+  }
   return {
     title: `${topology} (stack ${stack})`,
     topology,
     flags: [`--stack ${stack}`, ...(endpoint === undefined ? [] : [`--endpoint ${endpoint}`])].join(' '),
-    stages: orderedStages(functions.map(({ bindings }) => bindings)).map((stage) => ({
-      ...stage,
-      ...placesOf(stage.bindings, stage.name, clients),
-    })),
-    dynamodb: clients.dynamodb,
+    stages,
+    dynamodb,
     inFlightMs: Math.max(...functions.map(({ timeoutMs }) => timeoutMs)),
     note: undefined,
     async mappingStates() {
@@ -95,42 +101,44 @@ export async function openStack({ stack, application, endpoint }: StackPlace, cl
     },
     async rewind(stage, fromMs) {
       const { functionName, bindings } = functionOf(stage)
+      const group = await mappings.chosenGroupOf(functionName, bindings)
       await mappings.remove(functionName, bindings)
       const isSource = !functions.some(({ bindings: { feeds = [] } }) => feeds.some((fed) => fed.stage === stage))
-      return [isSource ? rewindAdvice(stage, fromMs) : keyedRewindAdvice(stage, fromMs)]
+      const kind = bindings.sources[0]?.kind === 'kafka' ? 'kafka' : 'kinesis'
+      return isSource ? sourceAdvice(stage, fromMs, { kind, group }) : keyedAdvice(stage, fromMs, group)
     },
   }
 }
 
-/** What only a deployment can do: a starting position is fixed when a mapping is made, and the stack owns the mapping. */
-const rewindAdvice = (stage: string, fromMs: number): string =>
-  `The mapping of source "${stage}" was deleted, since Lambda fixes its starting position when it is made. Bind the source with new KinesisSource(stream, { startingPosition: new Date('${new Date(fromMs).toISOString()}') }) and deploy: the changed position makes CloudFormation create the mapping anew, enabled, and nothing stands in its way. A deployment without that change leaves the source without a mapping.`
+type Places = Pick<OperatedStage, 'state' | 'lineage' | 'firstWaitingMs' | 'groupLag'>
 
-/** A keyed stage has no starting position to be set: its mapping is reached by its resource. */
-const keyedRewindAdvice = (stage: string, fromMs: number): string =>
-  `The mapping of stage "${stage}" was deleted, since one that goes on where it stopped would leave records out. Deploy the stack with the table, and with the mapping set to begin anew: const mapping = application.stage('${stage}').mapping.node.defaultChild as CfnEventSourceMapping; mapping.startingPosition = 'AT_TIMESTAMP'; mapping.startingPositionTimestamp = ${Math.floor(fromMs / 1_000)}. The changed position makes CloudFormation create the mapping; leave it in the stack from then on. A deployment without it leaves the stage without a mapping.`
-
-function placesOf(bindings: StageBindings, stage: string, { kinesis, dynamodb }: Clients) {
-  const [source] = bindings.sources
-  const streamName = streamNameIn(bindings)
-  const reader =
-    streamName === undefined ? undefined : new KinesisShardReader({ client: kinesis, streamName, clock: systemClock })
+/** What is known of a stage beside its bindings: of its table, and of what it reads. */
+async function placesOf(
+  { functionName, bindings }: StageFunction,
+  stage: string,
+  { kinesis, dynamodb, topics }: Clients,
+  mappings: Mappings,
+): Promise<Places> {
   const state = bindings.state && {
     store: new DynamoDBStateStore({ client: dynamodb, tableName: bindings.state.tableName, stage, clock: systemClock }),
     tableName: bindings.state.tableName,
   }
+  const [source] = bindings.sources
+  if (isTopicSource(source)) {
+    const group = () => mappings.groupOf(functionName, bindings)
+    return { state, ...topicPlace({ source, group, ...(await topics(source.cluster)) }) }
+  }
+  if (source?.kind !== 'kinesis') return { state, lineage: undefined, firstWaitingMs: async () => undefined }
+  const { streamArn, startingAtMs } = source
+  const reader = new KinesisShardReader({
+    client: kinesis,
+    streamName: streamNameIn(bindings) ?? '',
+    clock: systemClock,
+  })
   return {
     state,
-    lineage:
-      source?.kind === 'kinesis'
-        ? kinesisLineage({
-            client: kinesis,
-            streamArn: source.streamArn,
-            clock: systemClock,
-            startingAtMs: source.startingAtMs,
-          })
-        : undefined,
-    firstWaitingMs: async (...place: Place) => reader && firstWaiting(reader, ...place),
+    lineage: kinesisLineage({ client: kinesis, streamArn, clock: systemClock, startingAtMs }),
+    firstWaitingMs: (...place: Place) => firstWaiting(reader, ...place),
   }
 }
 
@@ -174,7 +182,7 @@ async function stageFunctions(
     try {
       const { Environment, Timeout = 3 } = await client.send(new GetFunctionConfigurationCommand({ FunctionName }))
       const text = Environment?.Variables?.[bindingsVariable]
-      const bindings = text === undefined ? undefined : (JSON.parse(text) as StageBindings)
+      const bindings = text === undefined ? undefined : (unpackedBindings(JSON.parse(text)) as StageBindings)
       // The announcer's function is told of all stages, and runs none.
       if (bindings?.sources) found.push({ functionName: FunctionName, timeoutMs: Timeout * 1_000, bindings })
     } catch (error) {
@@ -201,101 +209,4 @@ function ofApplication(
     return all.filter(({ bindings }) => bindings.topology === wanted)
   const problem = application === undefined ? `holds several applications` : `holds no application ${application}`
   throw new ConfigurationError(`Stack ${stack} ${problem}: say --application with one of ${topologies.join(', ')}.`)
-}
-
-/** The event source mappings of the functions. */
-class Mappings {
-  readonly #client: LambdaClient
-  /** By function: the mapping's id. */
-  readonly #ids = new Map<string, string>()
-
-  constructor(client: LambdaClient) {
-    this.#client = client
-  }
-
-  /** As it is now; undefined where the function has none for its source. */
-  async of(functionName: string, bindings: StageBindings): Promise<EventSourceMappingConfiguration | undefined> {
-    const known = this.#ids.get(functionName)
-    try {
-      if (known !== undefined) return await this.#client.send(new GetEventSourceMappingCommand({ UUID: known }))
-      for (const question of questionsFor(functionName, bindings)) {
-        for await (const page of paginateListEventSourceMappings({ client: this.#client }, question)) {
-          const found = (page.EventSourceMappings ?? []).find((mapping) => isOf(mapping, functionName, bindings))
-          if (found?.UUID === undefined) continue
-          this.#ids.set(functionName, found.UUID)
-          return found
-        }
-      }
-      return undefined
-    } catch (error) {
-      if (known !== undefined && describeError(error).name === 'ResourceNotFoundException') return undefined
-      throw refused(`The event source mapping of function ${functionName} cannot be read`, error)
-    }
-  }
-
-  async switch(functionName: string, bindings: StageBindings, Enabled: boolean): Promise<void> {
-    const found = await this.of(functionName, bindings)
-    // Whoever waits for its state sees that it is missing.
-    if (found?.UUID === undefined || found.State === (Enabled ? 'Enabled' : 'Disabled')) return
-    try {
-      await this.#client.send(new UpdateEventSourceMappingCommand({ UUID: found.UUID, Enabled }))
-    } catch (error) {
-      throw refused(`The event source mapping of function ${functionName} cannot be updated`, error)
-    }
-  }
-
-  /** A position that does not change would change nothing for CloudFormation. */
-  async checkRemoval(functionName: string, bindings: StageBindings, fromMs: number): Promise<void> {
-    const startsAt = (await this.of(functionName, bindings))?.StartingPositionTimestamp
-    if (startsAt === undefined || seconds(startsAt.getTime()) !== seconds(fromMs)) return
-    throw new ConfigurationError(
-      `The mapping of function ${functionName} was made with that very starting position, so a deployment would not make it anew: reset from another time, a second apart.`,
-    )
-  }
-
-  /** Deletes a disabled mapping, so that a deployment can make it anew with another starting position. */
-  async remove(functionName: string, bindings: StageBindings): Promise<void> {
-    const found = await this.of(functionName, bindings)
-    if (found?.UUID === undefined) return
-    try {
-      await this.#client.send(new DeleteEventSourceMappingCommand({ UUID: found.UUID }))
-    } catch (error) {
-      throw refused(`The event source mapping of function ${functionName} cannot be deleted`, error)
-    }
-  }
-}
-
-const seconds = (ms: number): number => Math.floor(ms / 1_000)
-
-/**
- * What to ask Lambda for a stage's mapping. By the plain name it lists what invokes the function itself, and with provisioned concurrency
- * the mapping invokes the alias `live`: so it is asked by the source, which is one whatever is invoked. Only a Kafka cluster of the
- * user's own has no ARN.
- */
-function questionsFor(
-  functionName: string,
-  { sources }: StageBindings,
-): readonly ListEventSourceMappingsCommandInput[] {
-  const arns = sources.map(eventSourceArnOf).filter((arn) => arn !== undefined)
-  if (arns.length > 0) return arns.map((EventSourceArn) => ({ EventSourceArn }))
-  return [{ FunctionName: functionName }, { FunctionName: `${functionName}:live` }]
-}
-
-/** A source may have mappings to other functions, and a function mappings of its user's beside that of its stage. */
-function isOf(
-  { FunctionArn = '', EventSourceArn, Topics = [] }: EventSourceMappingConfiguration,
-  functionName: string,
-  { sources }: StageBindings,
-): boolean {
-  // arn:aws:lambda:<region>:<account>:function:<name>, and where an alias is invoked, its name.
-  if (FunctionArn.split(':')[6] !== functionName) return false
-  return sources.some(
-    (source) =>
-      eventSourceArnOf(source) === EventSourceArn && (source.kind !== 'kafka' || Topics.includes(source.topic)),
-  )
-}
-
-function refused(what: string, error: unknown): ConfigurationError {
-  const { name, message } = describeError(error)
-  return new ConfigurationError(`${what}: ${name}: ${message.split('\n')[0]}`, { cause: error })
 }

@@ -18,8 +18,10 @@ export interface OperatedStage {
   readonly slots: number | undefined
   /** Where its progress is, and its keys; undefined for a stage that keeps nothing. */
   readonly state: { readonly store: StateStore; readonly tableName: string } | undefined
-  /** Of the stream that it reads; undefined where that is none of Kinesis. */
+  /** Of the stream or the topic that it reads; undefined where it has no partitions, or is not known how its cluster is reached. */
   readonly lineage: PartitionLineage | undefined
+  /** Of a stage that reads a topic of Kafka: how far the consumer group of its mapping is; undefined where it has no mapping. */
+  readonly groupLag?: () => Promise<GroupLag | undefined>
   /**
    * The arrival of the first record behind `after`, or where that is undefined from `startsAtMs` on, in ms since 1970 UTC;
    * undefined where there is none, or it is not known.
@@ -29,6 +31,21 @@ export interface OperatedStage {
     after: string | undefined,
     startsAtMs: number | undefined,
   ): Promise<number | undefined>
+}
+
+/** How far a consumer group is in a topic. Offsets are decimal digits. */
+export interface GroupLag {
+  readonly topic: string
+  readonly group: string
+  readonly partitions: readonly {
+    readonly partition: string
+    /** Of the next record that the group is to have; undefined where it has committed nothing. */
+    readonly committed: string | undefined
+    /** Behind the last record. */
+    readonly end: string
+    /** How many offsets lie between; where nothing is committed, from where the mapping begins. */
+    readonly behind: number
+  }[]
 }
 
 export interface Operated {

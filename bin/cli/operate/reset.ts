@@ -16,6 +16,8 @@ import { letInvocationsEnd, switchAndWait } from './waits.ts'
 
 interface DoomedStage extends ResettableStage {
   readonly contents: StateTableContents
+  /** Of Kafka, whose records have a timestamp in place of an arrival. */
+  readonly isTopic: boolean
 }
 
 /** A table of a hundred million items takes hours. */
@@ -89,9 +91,10 @@ function doomedStage(
   client: Operated['dynamodb'],
 ): readonly DoomedStage[] {
   if (state === undefined || kind === 'stateless') return []
-  if (kind === 'feeding' && bindings.sources[0]?.kind !== 'kinesis') {
+  const service = bindings.sources[0]?.kind
+  if (kind === 'feeding' && service !== 'kinesis' && service !== 'kafka') {
     throw new ConfigurationError(
-      `Source "${name}" is no Kinesis stream, and only those can be read again from a time: nothing was reset.`,
+      `Source "${name}" is neither a Kinesis stream nor a Kafka topic, and only those can be read again from a time: nothing was reset.`,
     )
   }
   const { store, tableName } = state
@@ -102,6 +105,7 @@ function doomedStage(
       kind,
       store,
       contents,
+      isTopic: service === 'kafka',
       // Of a table that it shares with nobody, all progress but the generation of the stage itself.
       progressNames: async (signal) =>
         (await contents.count(signal)).progress.filter((stored) => stored.startsWith(`${name}/`)),
@@ -117,12 +121,13 @@ async function announceReset(
   signal: AbortSignal,
 ): Promise<void> {
   say(`A reset of ${title} from ${new Date(fromMs).toISOString()}`)
-  for (const { name, kind, contents } of stages) say(`- ${intent(name, kind, await contents.count(signal))}`)
+  for (const stage of stages) say(`- ${intent(stage, await stage.contents.count(signal))}`)
   say('Outputs that are computed again go to the sinks again. What the sources no longer hold does not come back.')
 }
 
-function intent(name: string, kind: ResettableStage['kind'], { keys, entries, dueEntries }: TableContents): string {
-  if (kind === 'feeding') return `reads source ${name} again, the records that arrived then or later`
+function intent({ name, kind, isTopic }: DoomedStage, { keys, entries, dueEntries }: TableContents): string {
+  if (kind === 'feeding')
+    return `reads source ${name} again, the records ${isTopic ? 'of that timestamp' : 'that arrived then'} or later`
   const dues = `${grouped(dueEntries)} due ${dueEntries === 1 ? 'entry' : 'entries'}`
   const maps = `${grouped(entries)} map ${entries === 1 ? 'entry' : 'entries'}`
   return `empties the state of ${name}: ${counted(keys, 'key')}, ${maps}, ${dues}`

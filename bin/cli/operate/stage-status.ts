@@ -1,5 +1,6 @@
 /** What can be said of the stages of an application: their mappings, and what the progress of each partition holds. */
 
+import { describeError } from '../../../lib/core/errors.ts'
 import { inParallel } from '../../../lib/runtime/keyed/in-parallel.ts'
 import { firstGeneration, type Generation, readGeneration } from '../../../lib/runtime/progress/generation.ts'
 import type { ListedPartition, PartitionLineage } from '../../../lib/runtime/progress/lineage.ts'
@@ -7,7 +8,7 @@ import { progressName } from '../../../lib/runtime/progress/open.ts'
 import type { ProgressOfAny } from '../../../lib/runtime/progress/progress.ts'
 import { readKeyedProgress, readSourceProgress } from '../../../lib/runtime/progress/progress-format.ts'
 import type { StateStore } from '../../../lib/state/state-store.ts'
-import type { MappingState, Operated, OperatedStage, StageKind } from './operated.ts'
+import type { GroupLag, MappingState, Operated, OperatedStage, StageKind } from './operated.ts'
 
 /** What is known of one partition of a stage that keeps progress. */
 export interface PartitionStatus extends Pick<ProgressOfAny, 'number' | 'failing' | 'suspect'> {
@@ -33,6 +34,10 @@ export interface StageStatus {
   readonly generation: number
   /** A reset of it has begun and not ended. */
   readonly isBeingReset: boolean
+  /** Of a stage that reads a topic of Kafka. */
+  readonly lag?: GroupLag | undefined
+  /** Why not all is known of the topic that it reads. */
+  readonly problem?: string
 }
 
 const answerMs = 60_000
@@ -45,10 +50,22 @@ export async function statusOf(operated: Operated): Promise<readonly StageStatus
   for (const stage of operated.stages) {
     const mapping = states.get(stage.name) ?? 'Missing'
     const { generation, isHeld = false } = await generationOf(stage)
-    const partitions = await partitionsOf(stage)
-    all.push({ stage: stage.name, kind: stage.kind, mapping, generation, isBeingReset: isHeld, partitions })
+    const found = await placesOf(stage)
+    all.push({ stage: stage.name, kind: stage.kind, mapping, generation, isBeingReset: isHeld, ...found })
   }
   return all
+}
+
+/** The brokers of a topic may be out of reach, or the topic be gone, and the rest is to be seen yet. */
+async function placesOf(stage: OperatedStage): Promise<Pick<StageStatus, 'partitions' | 'lag' | 'problem'>> {
+  if (stage.groupLag === undefined) return { partitions: await partitionsOf(stage) }
+  const [partitions, lag] = await Promise.allSettled([partitionsOf(stage), stage.groupLag()])
+  const failed = [partitions, lag].find(({ status }) => status === 'rejected')
+  return {
+    partitions: partitions.status === 'fulfilled' ? partitions.value : undefined,
+    lag: lag.status === 'fulfilled' ? lag.value : undefined,
+    ...(failed?.status === 'rejected' && { problem: describeError(failed.reason).message.split('\n')[0] ?? '' }),
+  }
 }
 
 const generationOf = async ({ name, state }: OperatedStage): Promise<Generation> =>
@@ -57,7 +74,7 @@ const generationOf = async ({ name, state }: OperatedStage): Promise<Generation>
 /** The partitions of a stage; undefined where nothing is known of them. */
 export async function partitionsOf(stage: OperatedStage): Promise<readonly PartitionStatus[] | undefined> {
   const { state, lineage } = stage
-  // What is not on Kinesis cannot be listed.
+  // A queue has none, and those of a table's stream are not listed.
   if (state === undefined || lineage === undefined) return undefined
   const signal = AbortSignal.timeout(answerMs)
   const found = new Map<string, PartitionStatus>()

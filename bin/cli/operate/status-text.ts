@@ -1,7 +1,7 @@
 /** The status of an application as people read it, and as JSON. */
 import { grouped, table } from '../../../lib/local/run-display.ts'
 import { counted } from '../words.ts'
-import type { Operated } from './operated.ts'
+import type { GroupLag, Operated } from './operated.ts'
 import type { PartitionStatus, StageStatus } from './stage-status.ts'
 
 const timeText = (ms: number | undefined): string =>
@@ -23,6 +23,7 @@ export function statusLines(
     generation === 1 ? title : `${title}, generation ${generation}`,
     '',
     ...table([heads, ...stages.map((stage) => row(stage, nowMs))], numeric),
+    ...stages.flatMap(lagLines),
     ...stages.flatMap(troubles),
     ...(note === undefined ? [] : ['', note]),
   ]
@@ -66,6 +67,27 @@ function behind(partitions: readonly PartitionStatus[], nowMs: number): string {
   const seconds = Math.max(0, Math.round((nowMs - Math.min(...since)) / 1_000))
   if (seconds < 120) return `${seconds} s`
   return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`
+}
+
+/** How far the group of a mapping is, for whoever looks at it with the tools of Kafka. */
+function lagLines({ stage, lag, problem }: StageStatus): readonly string[] {
+  return [
+    ...(lag === undefined ? [] : [`${stage}: group ${lag.group} of topic ${lag.topic} ${lagText(lag)}`]),
+    ...(problem === undefined ? [] : [`${stage}: its topic is not shown in full. ${problem}`]),
+  ]
+}
+
+const mostShown = 8
+
+function lagText({ partitions }: GroupLag): string {
+  const late = partitions
+    .filter(({ behind: offsets }) => offsets > 0)
+    .toSorted((one, other) => other.behind - one.behind)
+  if (late.length === 0) return `has committed all of ${counted(partitions.length, 'partition')}.`
+  const sum = late.reduce((all, { behind: offsets }) => all + offsets, 0)
+  const shown = late.slice(0, mostShown).map(({ partition, behind: offsets }) => `${partition} (${grouped(offsets)})`)
+  const more = late.length > mostShown ? ` and ${late.length - mostShown} more` : ''
+  return `is ${grouped(sum)} behind, in ${counted(late.length, 'partition')} of ${partitions.length}: ${shown.join(', ')}${more}.`
 }
 
 /** What needs somebody's eye, a line for each partition. */

@@ -1,7 +1,6 @@
 /** How long the first record of a partition has waited that is not done. */
 
-import type { ReadPosition } from '../../../lib/emulator/event-source-mapping/index.ts'
-import type { KinesisShardReader } from '../../../lib/local/kinesis-shard-reader.ts'
+import type { ReadPosition, ShardReader } from '../../../lib/emulator/event-source-mapping/index.ts'
 import type { StageBindings } from '../../../lib/plan/stage-bindings.ts'
 
 /** The name of the Kinesis stream that a stage reads; undefined where it reads none. */
@@ -19,7 +18,7 @@ export type Place = readonly [partition: string, after: string | undefined, star
  * When the first record from there on arrived, in ms since 1970 UTC; undefined where there is none for now, or it cannot be told: a
  * look at the status does not fail for it.
  */
-export async function firstWaiting(reader: KinesisShardReader, ...place: Place): Promise<number | undefined> {
+export async function firstWaiting(reader: ShardReader, ...place: Place): Promise<number | undefined> {
   const [partition, after, startsAtMs] = place
   try {
     const position = positionOf(after, startsAtMs)

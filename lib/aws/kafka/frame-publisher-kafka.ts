@@ -1,8 +1,9 @@
 import { ConfigurationError, errorOf } from '../../core/errors.ts'
+import { leastMessageBytes } from '../../plan/topic-request.ts'
 import { type FramePublisher, framePublisher } from '../../runtime/frames/publisher.ts'
 import { type DeliveryPorts, enginePorts } from '../ordered-delivery.ts'
 import { frameKey } from '../trace.ts'
-import { kafkaPasses } from './kafka-failure.ts'
+import { kafkaFailureOf, kafkaPasses } from './kafka-failure.ts'
 import type { TopicAddress } from './topic-delivery.ts'
 import { checkTopic, type TopicIdentity } from './topic-identity.ts'
 
@@ -23,7 +24,7 @@ const bytesPerRequest = 1_000_000
  * The largest frame has 1,048,560 bytes, so the topic needs a `max.message.bytes` above Kafka's own: 1,048,704 will do. With
  * `message.timestamp.type` LogAppendTime its records carry the broker's time, as those of Kinesis do.
  *
- * Rejects with a {@link ConfigurationError} where the topic is not the one that it was made for.
+ * Rejects with a {@link ConfigurationError} where the topic is not the one that it was made for, or takes smaller messages than frames.
  *
  * @example
  * const publisher = kafkaFramePublisher({ producer, topic: 'orders-by-customer', partitions: 8, clock, logger })
@@ -44,7 +45,11 @@ export function kafkaFramePublisher(options: KafkaFramePublisherOptions): FrameP
             key: Buffer.from(frameKey(slot, trace?.())),
             value: bytes,
           }))
-          await producer.send(topic, messages, signal)
+          try {
+            await producer.send(topic, messages, signal)
+          } catch (thrown) {
+            throw kafkaFailureOf(thrown).names.has('MESSAGE_TOO_LARGE') ? tooSmall(topic) : thrown
+          }
           return undefined
         },
       }
@@ -57,3 +62,9 @@ export function kafkaFramePublisher(options: KafkaFramePublisherOptions): FrameP
     },
   }
 }
+
+const tooSmall = (topic: string): ConfigurationError =>
+  new ConfigurationError(
+    `topic "${topic}" refused a frame as too large: its max.message.bytes, which a deployment had found to suffice, is less than the ${leastMessageBytes} that the largest frame takes; set it to ${leastMessageBytes}.`,
+    { code: 'topic-settings' },
+  )

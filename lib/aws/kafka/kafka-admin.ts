@@ -1,8 +1,8 @@
 /** Topics of a cluster, made and changed: what the deployment of an application does, and never one of its stages. */
-import { Admin } from '@platformatic/kafka'
+import { Admin, ConfigResourceTypes, IncrementalAlterConfigOperationTypes } from '@platformatic/kafka'
 import { systemClock } from '../system-clock.ts'
 import type { KafkaConnection } from './kafka-client.ts'
-import { KafkaFailure, kafkaFailureOf } from './kafka-failure.ts'
+import { KafkaFailure, kafkaFailureOf, kafkaPasses } from './kafka-failure.ts'
 import type { KafkaAdmin, KafkaTopic, NewTopic } from './kafka-port.ts'
 
 const betweenLooksMs = 100
@@ -23,6 +23,32 @@ class TopicAdmin implements KafkaAdmin {
       if (!failure.names.has('TOPIC_ALREADY_EXISTS')) throw failure
     }
     return await this.#led(name, 1, signal)
+  }
+
+  async topic(name: string): Promise<KafkaTopic | undefined> {
+    const topic = await this.#look(name, 2)
+    return topic && { id: topic.id, partitions: topic.partitionsCount }
+  }
+
+  async settingsOf(name: string): Promise<ReadonlyMap<string, string>> {
+    try {
+      const resource = { resourceType: ConfigResourceTypes.TOPIC, resourceName: name }
+      const [described] = await this.#admin.describeConfigs({ resources: [resource] })
+      return new Map(described?.configs.map((setting) => [setting.name, setting.value ?? '']))
+    } catch (thrown) {
+      throw kafkaFailureOf(thrown)
+    }
+  }
+
+  async changeSettings(name: string, settings: Readonly<Record<string, string>>): Promise<void> {
+    const configOperation = IncrementalAlterConfigOperationTypes.SET
+    const configs = Object.entries(settings).map(([key, value]) => ({ name: key, value, configOperation }))
+    try {
+      const resource = { resourceType: ConfigResourceTypes.TOPIC, resourceName: name, configs }
+      await this.#admin.incrementalAlterConfigs({ resources: [resource] })
+    } catch (thrown) {
+      throw kafkaFailureOf(thrown)
+    }
   }
 
   async addPartitions(name: string, partitions: number, signal: AbortSignal): Promise<KafkaTopic> {
@@ -51,7 +77,7 @@ class TopicAdmin implements KafkaAdmin {
 
   async #led(name: string, atLeast: number, signal: AbortSignal): Promise<KafkaTopic> {
     while (!signal.aborted) {
-      const topic = await this.#look(name)
+      const topic = await this.#lookPatiently(name)
       const leaders = topic?.partitions.filter(({ leader }) => leader >= 0).length ?? 0
       if (topic && leaders >= atLeast && leaders === topic.partitionsCount) {
         return { id: topic.id, partitions: topic.partitionsCount }
@@ -61,20 +87,30 @@ class TopicAdmin implements KafkaAdmin {
     throw new KafkaFailure('DEADLINE', `topic "${name}" has partitions without a leader`, { passes: true })
   }
 
-  async #look(name: string) {
+  async #lookPatiently(name: string) {
     try {
-      const { topics } = await this.#admin.metadata({ topics: [name], forceUpdate: true, retries: 0 })
+      return await this.#look(name, 0)
+    } catch (thrown) {
+      if (kafkaPasses(thrown)) return undefined
+      throw thrown
+    }
+  }
+
+  async #look(name: string, retries: number) {
+    try {
+      const { topics } = await this.#admin.metadata({ topics: [name], forceUpdate: true, retries })
       return topics.get(name)
     } catch (thrown) {
       const failure = kafkaFailureOf(thrown)
-      if (failure.passes || failure.names.has('UNKNOWN_TOPIC_OR_PARTITION')) return undefined
+      if (failure.names.has('UNKNOWN_TOPIC_OR_PARTITION')) return undefined
       throw failure
     }
   }
 }
 
 /**
- * Opens what makes topics. With IAM it takes `kafka-cluster:CreateTopic`, `AlterTopic`, `DeleteTopic` and `DescribeTopic`.
+ * Opens what makes topics. With IAM it takes `kafka-cluster:CreateTopic`, `AlterTopic`, `DeleteTopic` and `DescribeTopic`, and
+ * for settings `DescribeTopicDynamicConfiguration` and `AlterTopicDynamicConfiguration`.
  *
  * @example
  * const topic = await openAdmin(connection).createTopic('orders-by-customer', { partitions: 8 }, signal)

@@ -12,6 +12,7 @@
  *    times that nobody said (dynamic-buffer 0.3.1 has the zigzag form of 32 bits), so these go in a request of their own.
  * 6. A topic that is not there is said at once: the client would wait for it.
  * 7. Readers are in no group. What lies below the asked offset, control records and aborted transactions are dropped here.
+ * 8. A reader has one fetch in flight: a broker numbers those of a session, and refuses one that comes out of turn.
  */
 import { type BaseOptions, Consumer, type MessageToProduce, Producer, type RecordsBatch } from '@platformatic/kafka'
 import type { RunnerClock } from '../../runtime/ports.ts'
@@ -40,7 +41,7 @@ export interface ProducerOptions {
 }
 
 /** What all our clients are made with. */
-const settings = {
+export const settings = {
   clientId: 'millrace',
   strict: true,
   connectTimeout: 3_000,
@@ -57,7 +58,7 @@ const described = (topic: { readonly id: string; readonly partitionsCount: numbe
 })
 
 /** Gives up what does not end in time. It rejects with a failure that passes by itself. */
-function inTime<T>(
+export function inTime<T>(
   clock: Pick<RunnerClock, 'timer'>,
   ms: number,
   work: Promise<T>,
@@ -83,7 +84,7 @@ function inTime<T>(
 }
 
 /** Ends a client at once. Its own `close` would first send what waits to be sent. */
-function destroy(client: Producer | Consumer): void {
+export function destroy(client: Producer | Consumer): void {
   const sockets = [...client.connections].map(([, { socket }]) => socket)
   client.close().catch(() => undefined)
   for (const socket of sockets) socket?.destroy()
@@ -188,7 +189,7 @@ class IdempotentProducer implements KafkaProducer {
   }
 }
 
-async function topicOf(client: Producer | Consumer, name: string, forceUpdate: boolean) {
+export async function topicOf(client: Producer | Consumer, name: string, forceUpdate: boolean) {
   const { topics } = await client.metadata({ topics: [name], forceUpdate, retries: 2 })
   const topic = topics.get(name)
   if (topic !== undefined) return topic
@@ -229,9 +230,9 @@ function recordsFrom(
         name: String(name ?? ''),
         value: value ?? Buffer.alloc(0),
       }))
-      return [
-        { partition, offset: at, key: record.key ?? undefined, value: record.value ?? null, headers, timestampMs },
-      ]
+      const timestampType = hasAppendTime(batch) ? 'LOG_APPEND_TIME' : 'CREATE_TIME'
+      const [key, value] = [record.key ?? undefined, record.value ?? null]
+      return [{ partition, offset: at, key, value, headers, timestampMs, timestampType }]
     })
   })
 }
@@ -241,6 +242,7 @@ const pageBytes = 4 * 1_048_576
 class GrouplessReader implements KafkaReader {
   readonly #connection: KafkaConnection
   #consumer: Consumer | undefined
+  #lastFetch: Promise<unknown> = Promise.resolve()
 
   constructor(connection: KafkaConnection) {
     this.#connection = connection
@@ -264,33 +266,45 @@ class GrouplessReader implements KafkaReader {
   }
 
   fetch(topic: string, partition: number, offset: bigint, signal: AbortSignal, waitMs = 500): Promise<KafkaPage> {
-    return this.#guarded(signal, async (consumer) => {
-      const { id: topicId, partitions } = await topicOf(consumer, topic, false)
-      const node = partitions[partition]?.leader ?? -1
-      const wanted = {
-        partition,
-        fetchOffset: offset,
-        currentLeaderEpoch: -1,
-        lastFetchedEpoch: -1,
-        partitionMaxBytes: pageBytes,
-      }
-      const { responses } = await consumer.fetch({
-        node,
-        topics: [{ topicId, partitions: [wanted] }],
-        maxWaitTime: waitMs,
-      })
-      const page = responses[0]?.partitions.find(({ partitionIndex }) => partitionIndex === partition)
-      // In a fetch session a broker leaves out what has nothing new.
-      if (page === undefined) return { records: [], nextOffset: offset, endOffset: offset }
-      const batches = page.records ?? []
-      const last = batches.at(-1)
-      const behind = last === undefined ? offset : last.firstOffset + BigInt(last.lastOffsetDelta) + 1n
-      return {
-        records: recordsFrom(offset, partition, batches, page.abortedTransactions ?? []),
-        nextOffset: behind > offset ? behind : offset,
-        endOffset: page.lastStableOffset,
-      }
+    return this.#guarded(signal, (consumer) => {
+      const page = this.#lastFetch.then(() => this.#fetchNow(consumer, topic, partition, offset, waitMs))
+      this.#lastFetch = page.catch(() => undefined)
+      return page
     })
+  }
+
+  async #fetchNow(
+    consumer: Consumer,
+    topic: string,
+    partition: number,
+    offset: bigint,
+    waitMs: number,
+  ): Promise<KafkaPage> {
+    const { id: topicId, partitions } = await topicOf(consumer, topic, false)
+    const node = partitions[partition]?.leader ?? -1
+    const wanted = {
+      partition,
+      fetchOffset: offset,
+      currentLeaderEpoch: -1,
+      lastFetchedEpoch: -1,
+      partitionMaxBytes: pageBytes,
+    }
+    const { responses } = await consumer.fetch({
+      node,
+      topics: [{ topicId, partitions: [wanted] }],
+      maxWaitTime: waitMs,
+    })
+    const page = responses[0]?.partitions.find(({ partitionIndex }) => partitionIndex === partition)
+    // In a fetch session a broker leaves out what has nothing new.
+    if (page === undefined) return { records: [], nextOffset: offset, endOffset: offset }
+    const batches = page.records ?? []
+    const last = batches.at(-1)
+    const behind = last === undefined ? offset : last.firstOffset + BigInt(last.lastOffsetDelta) + 1n
+    return {
+      records: recordsFrom(offset, partition, batches, page.abortedTransactions ?? []),
+      nextOffset: behind > offset ? behind : offset,
+      endOffset: page.lastStableOffset,
+    }
   }
 
   async close(): Promise<void> {
@@ -307,6 +321,7 @@ class GrouplessReader implements KafkaReader {
       const failure = kafkaFailureOf(thrown)
       if (failure.name === 'DEADLINE' && this.#consumer === consumer) {
         this.#consumer = undefined
+        this.#lastFetch = Promise.resolve()
         destroy(consumer)
       }
       throw failure

@@ -53,7 +53,7 @@ export function connectionOf(cluster: KafkaCluster, ports: ConnectionPorts): Kaf
   const { brokers, tls } = cluster
   const sasl = saslOf(cluster, ports)
   return {
-    bootstrapBrokers: [...brokers],
+    bootstrapBrokers: brokers.flatMap((several) => several.split(',')),
     ...(tls === false ? {} : { tls: tls === true ? {} : { ca: tls.caPem } }),
     ...(sasl && { sasl }),
   }

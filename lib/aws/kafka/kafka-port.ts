@@ -29,6 +29,8 @@ export interface KafkaRecord {
   readonly value: Uint8Array | null
   readonly headers: readonly RecordHeader[]
   readonly timestampMs: number
+  /** Whose clock the time is of: the producer's or the broker's. @default 'CREATE_TIME' */
+  readonly timestampType?: 'CREATE_TIME' | 'LOG_APPEND_TIME'
 }
 
 /** Writes to topics. Whatever it rejects with is a `KafkaFailure`. */
@@ -67,10 +69,35 @@ export interface KafkaReader {
   close(): Promise<void>
 }
 
+/** A consumer group that reads one topic by a single member. Whatever it rejects with is a `KafkaFailure`. */
+export interface KafkaGroup {
+  /**
+   * Joins, which begins a generation of the group and ends the one before. `onLost` is told, once a commit is refused for it, that the
+   * group has begun another: as when somebody else joined, or the broker heard nothing of the member for too long.
+   */
+  join(onLost: () => void): Promise<KafkaMembership>
+  /** Leaves the group. */
+  close(): Promise<void>
+}
+
+/** A member in one generation of its group. */
+export interface KafkaMembership {
+  /** By partition, the offset that the group reads next; partitions without one are left out. */
+  committed(): Promise<ReadonlyMap<number, bigint>>
+  /** Commits what the group reads next of a partition. Refused by the broker once another generation has begun. */
+  commit(partition: number, offset: bigint): Promise<void>
+}
+
 /** Makes and changes topics. Whatever it rejects with is a `KafkaFailure`. */
 export interface KafkaAdmin {
   /** Makes a topic and waits until each of its partitions has a leader: until then writing to it fails. One that is there is left. */
   createTopic(name: string, settings: NewTopic, signal: AbortSignal): Promise<KafkaTopic>
+  /** The topic as it is now; undefined where there is none of that name. */
+  topic(name: string, signal: AbortSignal): Promise<KafkaTopic | undefined>
+  /** The settings that hold for a topic, those that it has from the cluster among them. */
+  settingsOf(name: string, signal: AbortSignal): Promise<ReadonlyMap<string, string>>
+  /** Sets these settings of a topic, and leaves its others as they are. */
+  changeSettings(name: string, settings: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>
   /** Raises the number of partitions, and waits for their leaders. */
   addPartitions(name: string, partitions: number, signal: AbortSignal): Promise<KafkaTopic>
   /** Deletes a topic with all that it holds; one that is not there is as good. */

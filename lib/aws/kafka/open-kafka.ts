@@ -8,30 +8,30 @@ import type { FramePublisher } from '../../runtime/ports.ts'
 import type { PartitionLineage } from '../../runtime/progress/lineage.ts'
 import type { Sink } from '../../runtime/sink.ts'
 import type { DeadLetterOffload } from '../dead-letter-offload.ts'
-import { type Environment, endpointOf } from '../function-environment.ts'
+import type { Environment } from '../function-environment.ts'
 import type { DeliveryPorts } from '../ordered-delivery.ts'
 import { systemClock } from '../system-clock.ts'
 import { sampledTrace } from '../trace.ts'
 import { kafkaDeadLetters } from './dead-letter-kafka.ts'
 import { kafkaFramePublisher } from './frame-publisher-kafka.ts'
-import { iamToken } from './iam-token.ts'
 import { type KafkaConnection, openProducer, openReader } from './kafka-client.ts'
-import { connectionOf } from './kafka-connection.ts'
+import { kafkaConnections } from './kafka-connections.ts'
 import { kafkaLineage } from './kafka-lineage.ts'
 import type { KafkaProducer, KafkaReader } from './kafka-port.ts'
 import { kafkaSink } from './kafka-sink.ts'
-import { scramUserIn, secretsManager } from './scram-secret.ts'
 
 /** Opens what is bound to Kafka. Clients are made with the first thing that goes to their cluster. */
 export class OpenKafka {
   readonly #environment: Environment
   readonly #delivery: DeliveryPorts
+  readonly #connectionOf: (cluster: KafkaCluster) => KafkaConnection
   readonly #producers = new Map<string, KafkaProducer>()
   readonly #readers = new Map<string, KafkaReader>()
 
   constructor(environment: Environment, delivery: DeliveryPorts) {
     this.#environment = environment
     this.#delivery = delivery
+    this.#connectionOf = kafkaConnections(environment)
   }
 
   /** `origin` names the sink among all that write to the topic: `<topology>/<sink>`. */
@@ -57,8 +57,13 @@ export class OpenKafka {
   }
 
   lineage({ topic, cluster, partitions, topicId }: TopicPlace, startingAtMs?: number): PartitionLineage {
-    const reader = this.#reader(cluster)
+    const reader = this.reader(cluster)
     return kafkaLineage({ reader, topic, partitions, topicId, startingAtMs, clock: systemClock })
+  }
+
+  /** Reads any topic of the cluster. */
+  reader(cluster: KafkaCluster): KafkaReader {
+    return once(this.#readers, cluster, () => openReader(this.#connectionOf(cluster)))
   }
 
   /** Ends all connections, which otherwise last as long as the process. */
@@ -67,20 +72,7 @@ export class OpenKafka {
   }
 
   #producer(cluster: KafkaCluster): KafkaProducer {
-    return once(this.#producers, cluster, () => openProducer(this.#connection(cluster)))
-  }
-
-  #reader(cluster: KafkaCluster): KafkaReader {
-    return once(this.#readers, cluster, () => openReader(this.#connection(cluster)))
-  }
-
-  #connection(cluster: KafkaCluster): KafkaConnection {
-    const read = secretsManager(endpointOf('SECRETS_MANAGER', this.#environment))
-    return connectionOf(cluster, {
-      scramUser: async (secretArn) => scramUserIn(await read(secretArn), secretArn),
-      iamToken: (region) => iamToken({ region }),
-      nowMs: () => systemClock.nowMs(),
-    })
+    return once(this.#producers, cluster, () => openProducer(this.#connectionOf(cluster)))
   }
 }
 

@@ -1,6 +1,7 @@
 /** User and password of SASL/SCRAM, as Secrets Manager keeps them for MSK and for Lambda. */
+import { GetSecretValueCommand, SecretsManagerClient } from '@aws-sdk/client-secrets-manager'
 import { ConfigurationError, RetryableError } from '../../core/errors.ts'
-import { type Credentials, signerFor } from './signer.ts'
+import type { Credentials } from './signer.ts'
 
 export interface ScramUser {
   readonly username: string
@@ -21,38 +22,31 @@ const withinMs = 5_000
 
 /**
  * Reads secrets from Secrets Manager. The function needs `secretsmanager:GetSecretValue`, and `kms:Decrypt` of the key, as MSK takes
- * no secret under the key of the account.
+ * no secret under the key of the account. Throws a {@link RetryableError} where a secret cannot be read: no record is to blame.
  *
  * @see https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html
  * @example
  * const read = secretsManager()
  */
-export function secretsManager({ endpoint, credentials }: SecretsOptions = {}): SecretReader {
+export function secretsManager(options: SecretsOptions = {}): SecretReader {
   return async (secretArn) => {
     const region = secretArn.split(':')[3]
-    if (region === undefined) throw notThatSecret(secretArn, 'this is no ARN of a secret')
-    const url = new URL(endpoint ?? `https://secretsmanager.${region}.amazonaws.com/`)
-    const body = JSON.stringify({ SecretId: secretArn })
-    const { headers } = await signerFor('secretsmanager', region, credentials).sign({
-      method: 'POST',
-      protocol: url.protocol,
-      hostname: url.hostname,
-      path: url.pathname,
-      headers: {
-        host: url.host,
-        'content-type': 'application/x-amz-json-1.1',
-        'x-amz-target': 'secretsmanager.GetSecretValue',
-      },
-      body,
-    })
-    const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(withinMs) })
-    const answer = (await response.json()) as { readonly SecretString?: string; readonly __type?: string }
-    if (typeof answer.SecretString === 'string') return answer.SecretString
-    throw notThatSecret(secretArn, `Secrets Manager answered ${answer.__type ?? response.status}`)
+    if (!region) throw unreadable(secretArn, 'this is no ARN of a secret')
+    const client = new SecretsManagerClient({ region, ...options })
+    try {
+      const command = new GetSecretValueCommand({ SecretId: secretArn })
+      const { SecretString } = await client.send(command, { abortSignal: AbortSignal.timeout(withinMs) })
+      if (SecretString !== undefined) return SecretString
+    } catch (thrown) {
+      throw unreadable(secretArn, `Secrets Manager answered ${thrown instanceof Error ? thrown.name : 'nothing'}`)
+    } finally {
+      client.destroy()
+    }
+    throw unreadable(secretArn, 'it holds bytes, not text')
   }
 }
 
-const notThatSecret = (secretArn: string, why: string) =>
+const unreadable = (secretArn: string, why: string) =>
   new RetryableError(
     `the secret ${secretArn} cannot be read (${why}): check its ARN, and that the function may call GetSecretValue and decrypt it`,
     { code: 'secret-unreadable' },

@@ -1,4 +1,4 @@
-/** Signatures of version 4 with the role of the function, for the two calls that no client of the SDK here makes. */
+/** Signatures of version 4 with the role of the function, for the one call that no client of the SDK makes. */
 import { createHash, createHmac } from 'node:crypto'
 import { defaultProvider } from '@aws-sdk/credential-provider-node'
 import { SignatureV4 } from '@smithy/signature-v4'

@@ -13,6 +13,7 @@ import { look, type WatchedStage } from './metrics.ts'
 export type StageAlarm =
   | 'iterator-age'
   | 'stream-age'
+  | 'offset-lag'
   | 'watermark-lag'
   | 'late'
   | 'skewed'
@@ -54,7 +55,7 @@ const always =
 
 export const alarmRules: Readonly<Record<StageAlarm, AlarmRule>> = {
   'iterator-age': {
-    metric: (stage) => (stage.readsStream ? stage.ofFunction('IteratorAge', look('Maximum')) : undefined),
+    metric: (stage) => (stage.reads === 'stream' ? stage.ofFunction('IteratorAge', look('Maximum')) : undefined),
     // Deployments and short bursts take minutes; a stream keeps its records for a day at least.
     threshold: always(tenMinutesMs),
     periods: [5, 5],
@@ -69,6 +70,15 @@ export const alarmRules: Readonly<Record<StageAlarm, AlarmRule>> = {
     // Nobody reads the stream: neither well nor too slow.
     missing: TreatMissingData.MISSING,
     says: 'some reader of the stream is behind: Lambda stops telling an age when it delivers nothing, the stream does not',
+  },
+  'offset-lag': {
+    metric: (stage) => (stage.reads === 'topic' ? stage.ofFunction('OffsetLag', look('Maximum')) : undefined),
+    // Lambda counts records, of whose age it says nothing: a hundred seconds of a thousand a second.
+    threshold: always(100_000),
+    periods: [5, 5],
+    // As the age of a stream.
+    missing: TreatMissingData.IGNORE,
+    says: 'the topic holds many records that are not done: the function fails, or is too slow',
   },
   'watermark-lag': {
     metric: (stage) => (keepsProgress(stage) ? stage.emitted('watermark-lag', look('Maximum')) : undefined),
@@ -110,7 +120,7 @@ export const alarmRules: Readonly<Record<StageAlarm, AlarmRule>> = {
     metric: (stage) => (isKeyed(stage) ? stage.emitted('records-overtaken', look('Sum', 5)) : undefined),
     threshold: always(0),
     periods: [1, 1],
-    says: 'Kinesis gave frames of one upstream out of their order: nothing is lost, but a key may have seen its records so',
+    says: 'frames of one upstream came out of their order: nothing is lost, but a key may have seen its records so',
   },
   collapse: {
     metric: (stage) => (isKeyed(stage) ? stage.emitted('collapse', look('Average', 15)) : undefined),

@@ -58,13 +58,9 @@ const graph = (title: string, metrics: readonly (Metric | undefined)[]): IWidget
 function widgetsOf(stage: WatchedStage): readonly IWidget[] {
   const sums = (...names: readonly string[]) => names.map((name) => stage.emitted(name, look('Sum')))
   const most = (name: string) => stage.emitted(name, look('Maximum'))
-  const ages = [
-    ...(stage.readsStream ? [stage.ofFunction('IteratorAge', look('Maximum'))] : []),
-    stage.ofStream('GetRecords.IteratorAgeMilliseconds', look('Maximum')),
-  ]
   return [
     graph('records', sums('records-in', 'records-out', 'records-returned')),
-    graph('how old what is read is (ms)', ages),
+    ...behindOf(stage),
     graph(
       'invocations',
       ['Invocations', 'Errors', 'Throttles'].map((name) => stage.ofFunction(name, look('Sum'))),
@@ -77,6 +73,19 @@ function widgetsOf(stage: WatchedStage): readonly IWidget[] {
     ...(stage.plan.kind === 'stateless' ? [] : [graph('watermark lag (ms)', [most('watermark-lag')])]),
     ...(stage.plan.kind === 'feeding' ? feedingWidgets(stage) : []),
     ...(stage.plan.kind === 'keyed' ? keyedWidgets(stage) : []),
+  ]
+}
+
+/** How far it is behind what it reads. */
+function behindOf(stage: WatchedStage): readonly IWidget[] {
+  if (stage.reads === 'topic')
+    return [graph('not done of the topic (records)', [stage.ofFunction('OffsetLag', look('Maximum'))])]
+  const ofFunction = stage.reads === 'stream' ? stage.ofFunction('IteratorAge', look('Maximum')) : undefined
+  return [
+    graph('how old what is read is (ms)', [
+      ofFunction,
+      stage.ofStream('GetRecords.IteratorAgeMilliseconds', look('Maximum')),
+    ]),
   ]
 }
 

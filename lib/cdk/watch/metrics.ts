@@ -9,6 +9,8 @@ import { Metric, type MetricOptions } from 'aws-cdk-lib/aws-cloudwatch'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import type { StagePlan } from '../../plan/plan.ts'
 import type { SourceConnection } from '../bind.ts'
+import { readsTopic } from '../kafka/topic-mapping-rules.ts'
+import { renderedProperties } from '../rendered.ts'
 import type { StageResources } from '../stage.ts'
 
 /** How a metric is looked at. */
@@ -22,8 +24,8 @@ export interface WatchedStage {
   readonly plan: StagePlan
   /** The longest that an invocation may take; undefined where Lambda's default holds. */
   readonly timeout: Duration | undefined
-  /** Whether Lambda tells the age of what it reads: of streams, not of queues and topics. */
-  readonly readsStream: boolean
+  /** What it is given: of streams Lambda tells the age, of topics how many records are left, of queues neither. */
+  readonly reads: 'stream' | 'topic' | 'queue'
   /** How far the watermark is behind the newest event time where all is well, in ms. */
   readonly usualLagMs: number
   /** What Millrace emits for the stage. */
@@ -45,13 +47,13 @@ export interface WatchedParts {
 
 export function watchedStage({ application, plan, resources, source, usualLagMs }: WatchedParts): WatchedStage {
   const stage = plan.name
-  const streamName = streamNameOf(plan, resources, source)
-  const kind: string = source?.bindingFor(stage).kind ?? 'kinesis'
+  const reads = readsOf(resources)
+  const streamName = reads === 'stream' ? streamNameOf(plan, resources, source) : undefined
   return {
     name: stage,
     plan,
     timeout: resources.function.timeout,
-    readsStream: kind !== 'kafka' && kind !== 'sqs',
+    reads,
     usualLagMs,
     emitted: (metricName, how) =>
       new Metric({ namespace: 'Millrace', metricName, dimensionsMap: { application, stage }, ...how }),
@@ -65,6 +67,12 @@ export function watchedStage({ application, plan, resources, source, usualLagMs 
 
 export const lambdaMetric = ({ functionName }: IFunction, metricName: string, how: Look): Metric =>
   new Metric({ namespace: 'AWS/Lambda', metricName, dimensionsMap: { FunctionName: functionName }, ...how })
+
+function readsOf({ mapping }: StageResources): WatchedStage['reads'] {
+  const properties = renderedProperties(mapping) ?? {}
+  if (readsTopic(properties)) return 'topic'
+  return properties.StartingPosition === undefined ? 'queue' : 'stream'
+}
 
 /** A stream in another account is watched there. */
 function streamNameOf(

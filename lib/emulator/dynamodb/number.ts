@@ -108,6 +108,7 @@ export function addNumbers(left: string, right: string, operator: '+' | '-' = '+
  * @see https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
  */
 export function numberBytes(text: string): number {
+  if (plainInteger.test(text)) return integerBytes(text)
   const { coefficient, exponent } = parseDecimal(text)
   if (coefficient === 0n) return 1
   const digits = digitsOf(coefficient).length
@@ -115,4 +116,14 @@ export function numberBytes(text: string): number {
   // A leading digit at an even power of ten has a pair to itself.
   const pairs = Math.ceil((digits + (leading % 2 === 0 ? 1 : 0)) / 2)
   return 1 + pairs + (coefficient < 0n ? 1 : 0)
+}
+
+/** The same of a canonical whole number, which most are: its digits are counted where they stand. */
+function integerBytes(text: string): number {
+  if (text === '0') return 1
+  const from = text.startsWith('-') ? 1 : 0
+  let end = text.length
+  while (text.charCodeAt(end - 1) === 0x30) end -= 1
+  const leading = text.length - from - 1
+  return 1 + Math.ceil((end - from + (leading % 2 === 0 ? 1 : 0)) / 2) + from
 }

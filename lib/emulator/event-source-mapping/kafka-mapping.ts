@@ -203,8 +203,9 @@ export class KafkaEventSourceMapping {
   /** Joins the group anew: from then on nothing of the generation before counts. */
   async #begin(topic: Topic): Promise<void> {
     const { group } = this.#options
+    const store = await group.join(() => this.rebalance())
+    // Only now: where the group could not be joined, that is still to be done.
     this.#isRebalanceDue = false
-    const store = await group.join()
     this.#generation?.end()
     const committed = await store.load()
     const starts = new Map<string, ReadPosition>()

@@ -79,9 +79,11 @@ function offsetAt(
 
 /** A consumer group of the model. */
 export function modelGroup(kafka: KafkaModel, topic: string, group: string): ConsumerGroup {
+  let joined = 0
   return {
-    async join() {
+    async join(onLost) {
       const generation = kafka.rebalanceGroup(group)
+      joined = generation
       return {
         async load() {
           const committed = kafka.committedOffsets(group, topic)
@@ -95,7 +97,12 @@ export function modelGroup(kafka: KafkaModel, topic: string, group: string): Con
         async save(partition, { position }) {
           if (position.at !== 'after') return
           const offset = Number(position.sequenceNumber) + 1
-          kafka.commitOffsets(group, [{ topic, partition: Number(partition), offset }], generation)
+          try {
+            kafka.commitOffsets(group, [{ topic, partition: Number(partition), offset }], generation)
+          } catch (refusal) {
+            if (generation === joined && (refusal as KafkaError).code === 'ILLEGAL_GENERATION') onLost()
+            throw refusal
+          }
         },
       }
     },

@@ -16,7 +16,8 @@ export interface TopicReader extends ShardReader {
 export interface ConsumerGroup {
   /**
    * Joins with all pollers, which ends the generation before: whatever members of that one save from now on is refused. The store has
-   * by partition what is committed, as the position after the last record that is done.
+   * by partition what is committed, as the position after the last record that is done. `onLost` is called where the group has begun
+   * a generation that was not joined here: the mapping then joins anew.
    */
-  join(): Promise<CheckpointStore>
+  join(onLost: () => void): Promise<CheckpointStore>
 }

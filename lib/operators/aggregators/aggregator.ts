@@ -8,7 +8,7 @@
  */
 import { describeError, TerminalError } from '../../core/errors.ts'
 import type { StateValue } from '../../state/state-store.ts'
-import { CheckedCopy } from '../../state/values.ts'
+import { CheckedCopy, freezeValue } from '../../state/values.ts'
 import { refusePromise } from '../operator.ts'
 
 /** What an aggregator may know of the record that a value comes from. */
@@ -67,25 +67,41 @@ export type OrNull<V, O> = undefined extends V ? O | null : O
  * })
  */
 export function custom<T, A, O>({ init, add, merge, result }: CustomAggregation<T, A, O>): Aggregator<T, O, A> {
+  /** Accumulators that may change: what `init` gave, which nobody has looked through, and what holds bytes, which cannot be frozen. */
+  const open = new WeakSet<object>()
+  const opened = (accumulator: A): A => {
+    if (typeof accumulator === 'object' && accumulator !== null) open.add(accumulator)
+    return accumulator
+  }
+  const kept = (what: string, accumulator: A): A => {
+    if (typeof accumulator === 'number' && Number.isSafeInteger(accumulator)) return accumulator
+    refusePromise(`custom aggregator's \`${what}\``, accumulator)
+    const copy = new CheckedCopy(`the accumulator that \`${what}\` of a custom aggregator gave`, 'frozen')
+    const frozenCopy = copy.of(accumulator) as A
+    return copy.hasBytes ? opened(frozenCopy) : frozenCopy
+  }
+  /** Most values change little: one that was kept before is frozen and was looked through, so it is not copied again. */
+  const isKept = (accumulator: A): boolean =>
+    typeof accumulator === 'object' && accumulator !== null && !open.has(accumulator)
   return {
-    init,
-    add: (accumulator, value, record) => kept('add', add(accumulator, value, record)),
-    merge: (a, b) => kept('merge', merge(a, b)),
+    init: () => opened(init()),
+    add(accumulator, value, record) {
+      const after = add(accumulator, value, record)
+      return after === accumulator && isKept(after) ? after : kept('add', after)
+    },
+    merge(a, b) {
+      const both = merge(a, b)
+      return (both === a || both === b) && isKept(both) ? both : kept('merge', both)
+    },
     result: (accumulator) => {
       const amounts = result(accumulator)
       refusePromise('custom aggregator', amounts)
       return amounts
     },
     encode: (accumulator) => accumulator as StateValue,
-    decode: (stored) => stored as A,
+    // It is frozen already, and walked only to find out whether there are bytes in it.
+    decode: (stored) => (freezeValue(stored) ? opened(stored as A) : (stored as A)),
   }
-}
-
-/** A frozen copy, so that no step can change an accumulator. */
-function kept<A>(what: string, accumulator: A): A {
-  if (typeof accumulator === 'number' && Number.isSafeInteger(accumulator)) return accumulator
-  refusePromise(`custom aggregator's \`${what}\``, accumulator)
-  return frozen(accumulator, `the accumulator that \`${what}\` of a custom aggregator gave`) as A
 }
 
 /** A frozen copy of a value that an accumulator keeps. Throws a TerminalError for what the table could not return. */

@@ -5,14 +5,49 @@ import type { Position } from './position.ts'
 /** In bytes. */
 const shortText = 32
 
+/** In how many places short texts are remembered, a power of two. */
+const places = 4_096
+
+/**
+ * Short texts of ASCII that were read before: keys come again and again. To find one takes less than to make it, it takes no memory
+ * anew, and maps find what is there under the very same text sooner.
+ */
+export class ShortTexts {
+  readonly #texts = new Array<string>(places).fill('')
+
+  /** The text of these bytes; undefined where they are not of ASCII. */
+  read(bytes: Buffer, from: number, end: number): string | undefined {
+    let hash = end - from
+    for (let i = from; i < end; i++) {
+      const byte = bytes[i] as number
+      if (byte >= 0x80) return undefined
+      hash = (Math.imul(hash, 31) + byte) | 0
+    }
+    const place = (hash ^ (hash >>> 12)) & (places - 1)
+    const known = this.#texts[place] as string
+    if (isAt(known, bytes, from, end)) return known
+    const text = bytes.toString('latin1', from, end)
+    this.#texts[place] = text
+    return text
+  }
+}
+
+function isAt(text: string, bytes: Buffer, from: number, end: number): boolean {
+  if (text.length !== end - from) return false
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) !== bytes[from + i]) return false
+  return true
+}
+
 /** Reads what `ByteWriter` wrote. Whatever it did not write is refused with a {@link TerminalError} `frame-corrupt`. */
 export class ByteReader {
   readonly #buffer: Buffer
+  readonly #shortTexts: ShortTexts | undefined
   #at: number
 
-  constructor(bytes: Uint8Array, from = 0) {
+  constructor(bytes: Uint8Array, from = 0, shortTexts?: ShortTexts | undefined) {
     this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#at = from
+    this.#shortTexts = shortTexts
   }
 
   /** Says what is wrong with the bytes, and where; never what they hold. */
@@ -64,23 +99,26 @@ export class ByteReader {
   }
 
   text(): string {
-    const byteLength = this.count()
-    if (byteLength === 0) return ''
-    if (byteLength <= shortText) {
-      const short = this.#shortAscii(byteLength)
-      if (short !== undefined) return short
-    }
-    return decodeUtf8(this.raw(byteLength)) ?? this.refuse('a text is not UTF-8')
+    return this.#utf8(this.count()) ?? this.refuse('a text is not UTF-8')
   }
 
-  /** A short text where it is of ASCII: most are, and a view of their bytes would take longer than to look at them. */
-  #shortAscii(byteLength: number): string | undefined {
+  /** Bytes as the text that they are in UTF-8, which takes less than a view of them; a view where they are none. */
+  textOrBytes(): string | Buffer {
+    const byteLength = this.count()
+    return this.#utf8(byteLength) ?? this.raw(byteLength)
+  }
+
+  /** The next bytes as text; undefined, and still to be read, where they are not UTF-8. */
+  #utf8(byteLength: number): string | undefined {
+    // What shares all with the one before has nothing here.
+    if (byteLength === 0) return ''
     const from = this.#at
     const end = from + byteLength
     if (end > this.#buffer.length) this.refuse(`${byteLength} bytes cannot follow`)
-    for (let i = from; i < end; i++) if ((this.#buffer[i] as number) >= 0x80) return undefined
-    this.#at = end
-    return this.#buffer.toString('latin1', from, end)
+    const known = byteLength <= shortText ? this.#shortTexts?.read(this.#buffer, from, end) : undefined
+    const text = known ?? decodeUtf8(this.#buffer, from, end)
+    if (text !== undefined) this.#at = end
+    return text
   }
 
   textAfter(previous: string): string {

@@ -98,17 +98,17 @@ export class ByteWriter {
     this.#length += this.#buffer.write(value, this.#length)
   }
 
-  /** Writes a short text if it is of ASCII: for these, a call into native code takes longer than the work. */
-  #shortAscii(value: string): boolean {
+  /** Writes a short text, from a place on, if it is of ASCII: for these, a call into native code takes longer than the work. */
+  #shortAscii(value: string, start = 0): boolean {
     this.#reserve(1 + shortText)
-    const from = this.#length + 1
-    for (let i = 0; i < value.length; i++) {
+    let at = this.#length + 1
+    for (let i = start; i < value.length; i++) {
       const code = value.charCodeAt(i)
       if (code >= 0x80) return false
-      this.#buffer[from + i] = code
+      this.#buffer[at++] = code
     }
-    this.#buffer[this.#length] = value.length
-    this.#length = from + value.length
+    this.#buffer[this.#length] = value.length - start
+    this.#length = at
     return true
   }
 
@@ -122,6 +122,7 @@ export class ByteWriter {
       shared++
     }
     this.count(shared)
+    if (value.length - shared <= shortText && this.#shortAscii(value, shared)) return
     this.text(shared === 0 ? value : value.slice(shared))
   }
 

@@ -13,12 +13,14 @@
  */
 import { crc32 } from 'node:zlib'
 import { invariant, RetryableError, TerminalError } from '../../core/errors.ts'
-import { ByteReader } from './byte-reader.ts'
+import { ByteReader, type ShortTexts } from './byte-reader.ts'
 import { ByteWriter } from './byte-writer.ts'
 import type {
   ControlFrame,
   EncodedFrame,
   Frame,
+  FrameRecord,
+  IncomingRecord,
   OutgoingRecord,
   RedriveFrame,
   Upstream,
@@ -77,7 +79,7 @@ function seal(
   return { slot, bytes }
 }
 
-function unseal(bytes: Uint8Array): ByteReader {
+function unseal(bytes: Uint8Array, shortTexts?: ShortTexts): ByteReader {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (buffer.length < bodyFrom || buffer[0] !== magic[0] || buffer[1] !== magic[1]) {
     throw new TerminalError(
@@ -85,7 +87,7 @@ function unseal(bytes: Uint8Array): ByteReader {
       { code: 'not-a-frame' },
     )
   }
-  const reader = new ByteReader(buffer, bodyFrom)
+  const reader = new ByteReader(buffer, bodyFrom, shortTexts)
   if (buffer.readUInt32BE(checkedFrom + 1) !== buffer.length - bodyFrom) reader.refuse('its length is another')
   if (buffer.readUInt32BE(magic.length) !== crc32(buffer.subarray(checkedFrom)))
     reader.refuse('its checksum is another')
@@ -287,7 +289,13 @@ export function readPositions(reader: ByteReader): Map<number, Position> {
   return positions
 }
 
-function readFrame(reader: ByteReader): Frame {
+/** Reads the records of a frame. */
+type ReadRows<R> = (reader: ByteReader, count: number) => R[]
+
+const rowsWithViews: ReadRows<FrameRecord> = (reader, count) => readRecords(reader, count, (of) => of.bytes())
+const rowsWithTexts: ReadRows<IncomingRecord> = (reader, count) => readRecords(reader, count, (of) => of.textOrBytes())
+
+function readFrame<R extends IncomingRecord>(reader: ByteReader, readRows: ReadRows<R>): Frame<R> {
   const head = {
     upstream: readUpstream(reader),
     slot: reader.count(),
@@ -295,7 +303,7 @@ function readFrame(reader: ByteReader): Frame {
     markMs: reader.time(0),
     claims: readClaims(reader),
   }
-  const records = readRecords(reader, reader.size())
+  const records = readRows(reader, reader.size())
   reader.end()
   return { kind: 'frame', ...head, records }
 }
@@ -316,10 +324,14 @@ function readControl(reader: ByteReader): ControlFrame {
   return { kind: 'control', from, slot, news }
 }
 
-function readRedrive(reader: ByteReader, hasGeneration: boolean): RedriveFrame {
+function readRedrive<R extends IncomingRecord>(
+  reader: ByteReader,
+  readRows: ReadRows<R>,
+  hasGeneration: boolean,
+): RedriveFrame<R> {
   const place = { slot: reader.count(), schemaVersion: reader.count() }
   const head = hasGeneration ? { ...place, generation: reader.count() } : place
-  const records = readRecords(reader, reader.size())
+  const records = readRows(reader, reader.size())
   reader.end()
   if (records.some(({ redrive }) => redrive === undefined)) reader.refuse('a redriven record has no identity')
   return { kind: 'redrive', ...head, records }
@@ -336,15 +348,32 @@ function readRedrive(reader: ByteReader, hasGeneration: boolean): RedriveFrame {
  * if (frame.kind === 'control') apply(frame.news)
  */
 export function decodeFrame(bytes: Uint8Array): Frame | ControlFrame | RedriveFrame {
-  const reader = unseal(bytes)
+  return readAny(unseal(bytes), rowsWithViews)
+}
+
+/**
+ * Decodes a frame for the stage that it was sent to: as {@link decodeFrame}, but the values of records are texts. `shortTexts` are
+ * those of the stage.
+ */
+export function decodeIncoming(
+  bytes: Uint8Array,
+  shortTexts?: ShortTexts,
+): Frame<IncomingRecord> | ControlFrame | RedriveFrame<IncomingRecord> {
+  return readAny(unseal(bytes, shortTexts), rowsWithTexts)
+}
+
+function readAny<R extends IncomingRecord>(
+  reader: ByteReader,
+  readRows: ReadRows<R>,
+): Frame<R> | ControlFrame | RedriveFrame<R> {
   switch (readOneOf(reader, kinds)) {
     case 'frame':
-      return readFrame(reader)
+      return readFrame(reader, readRows)
     case 'control':
       return readControl(reader)
     case 'redrive':
-      return readRedrive(reader, false)
+      return readRedrive(reader, readRows, false)
     case 'redrive-of-generation':
-      return readRedrive(reader, true)
+      return readRedrive(reader, readRows, true)
   }
 }

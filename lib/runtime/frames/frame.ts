@@ -46,8 +46,11 @@ export interface OutgoingRecord extends Omit<FrameRecord, 'value'> {
   readonly value: Uint8Array | string
 }
 
+/** A record as a stage reads it: its value is the text that its bytes are in UTF-8, bytes only where they are none. */
+export type IncomingRecord = OutgoingRecord
+
 /** Records of one slot, in the order of their positions. */
-export interface Frame {
+export interface Frame<R extends IncomingRecord = FrameRecord> {
   readonly kind: 'frame'
   readonly upstream: Upstream
   readonly slot: number
@@ -57,7 +60,7 @@ export interface Frame {
   readonly markMs: number
   /** Of each interval: but for these records nothing was ever sent to the slot there. Ascending, apart, never empty. */
   readonly claims: readonly Interval[]
-  readonly records: readonly FrameRecord[]
+  readonly records: readonly R[]
 }
 
 /** What a control frame says of one upstream. */
@@ -84,14 +87,14 @@ export interface ControlFrame {
  * Dead letters of one slot that are sent again. The frame has no upstream, claim or mark: no memory drops its records as
  * read, and the key remembers which identities it took.
  */
-export interface RedriveFrame {
+export interface RedriveFrame<R extends IncomingRecord = FrameRecord> {
   readonly kind: 'redrive'
   readonly slot: number
   readonly schemaVersion: number
   /** The generation that the records were given up in: a partition of a later one drops them. @default 1 */
   readonly generation?: number
   /** Each has its redrive identity. Their positions ascend, say their order in the frame, and nothing else. */
-  readonly records: readonly FrameRecord[]
+  readonly records: readonly R[]
 }
 
 /** A frame as bytes, with the slot that says where it goes. */

@@ -90,15 +90,19 @@ export class RecordRows {
   }
 }
 
-/** Reads `count` records. Their values are views of the frame's bytes. */
-export function readRecords(reader: ByteReader, count: number): FrameRecord[] {
-  const records = new Array<FrameRecord>(count)
+/** Reads `count` records. `readValue` reads what the row of each ends with. */
+export function readRecords<Value extends Uint8Array | string>(
+  reader: ByteReader,
+  count: number,
+  readValue: (reader: ByteReader) => Value,
+): (Omit<FrameRecord, 'value'> & { readonly value: Value })[] {
+  const records = new Array<Omit<FrameRecord, 'value'> & { readonly value: Value }>(count)
   const bases = new Bases()
   let before = noRecord
   for (let i = 0; i < count; i++) {
     const number = before.position.number + reader.count()
     if (!Number.isSafeInteger(number)) reader.refuse('a number is too large')
-    const record: FrameRecord = {
+    const record = {
       position: reader.place(number),
       side: reader.textAfter(before.side),
       key: reader.text(),
@@ -112,7 +116,7 @@ export function readRecords(reader: ByteReader, count: number): FrameRecord[] {
         arrivalTimeMs: reader.time(bases.arrivalTimeMs),
       },
       redrive: reader.byte() === 0 ? undefined : reader.text(),
-      value: reader.bytes(),
+      value: readValue(reader),
     }
     records[i] = record
     before = record

@@ -13,7 +13,7 @@
 import { invariant } from '../../core/errors.ts'
 import type { ByteReader } from './byte-reader.ts'
 import type { ByteWriter } from './byte-writer.ts'
-import type { Frame, FrameRecord, Upstream } from './frame.ts'
+import type { Frame, IncomingRecord, Upstream } from './frame.ts'
 import { comparePositions, firstPosition, type Interval, type Position } from './position.ts'
 
 /** How many gaps are remembered per slot and upstream. */
@@ -71,15 +71,18 @@ export function cover(memory: Memory, claims: readonly Interval[]): Memory {
 
 /** The records of a frame that are to be applied, in the frame's order. */
 export interface Reading {
-  readonly news: readonly FrameRecord[]
+  readonly news: readonly IncomingRecord[]
   /** Those of the news that others of their slot and upstream overtook: counted, and an alarm. */
-  readonly overtaken: readonly FrameRecord[]
+  readonly overtaken: readonly IncomingRecord[]
 }
 
-const none: readonly FrameRecord[] = []
+const none: readonly IncomingRecord[] = []
 
 /** Reads a frame: what is new in it, and the memory after it. */
-export function accept(memory: Memory, { records, claims }: Frame): Reading & { readonly memory: Memory } {
+export function accept(
+  memory: Memory,
+  { records, claims }: Frame<IncomingRecord>,
+): Reading & { readonly memory: Memory } {
   const after = cover(memory, claims)
   const first = records[0]
   // Records ascend: where the first is beyond all that was read, so are the others.
@@ -128,7 +131,7 @@ export class UpstreamMemories {
   }
 
   /** Reads a frame and remembers it. */
-  accept(frame: Frame): Reading {
+  accept(frame: Frame<IncomingRecord>): Reading {
     const slots = this.#slotsOf(frame.upstream)
     const reading = accept(slots.get(frame.slot) ?? blankMemory, frame)
     slots.set(frame.slot, reading.memory)

@@ -3,7 +3,7 @@ import type { RecordInfo } from '../../core/record.ts'
 import type { StepTimes } from '../../operators/keyed/keyed-operator.ts'
 import type { KeyDraft } from '../../state/key-draft.ts'
 import type { StepPlace } from '../feed-lane.ts'
-import type { FrameRecord, Origin } from '../frames/frame.ts'
+import type { IncomingRecord, Origin } from '../frames/frame.ts'
 import { firingPosition, ownPosition } from '../frames/position.ts'
 import type { KeyedTarget } from '../program.ts'
 import type { Line } from '../progress/fold.ts'
@@ -30,13 +30,13 @@ export class KeyStep implements KeyedTarget, StepPlace, StepTimes {
   readonly #line: Line
   /** The line's index. */
   readonly #index: number
-  readonly #record: FrameRecord
+  readonly #record: IncomingRecord
   #outputRecord: RecordInfo | undefined
 
   private constructor(
     surroundings: StepSurroundings,
     { line, index, keyHash }: StepLine,
-    record: FrameRecord,
+    record: IncomingRecord,
     draft: KeyDraft,
     operatorStates: SlotStates,
   ) {
@@ -115,7 +115,7 @@ interface StepLine {
 }
 
 /** What stands for a record where none came: the stage itself, at that number. */
-function firingRecord({ line, key, keyHash }: FiringLine, stage: string): FrameRecord {
+function firingRecord({ line, key, keyHash }: FiringLine, stage: string): IncomingRecord {
   const { number, slot, watermarkMs, arrivedAtMs } = line
   return {
     position: keyHash === undefined ? ownPosition(number, 0) : firingPosition(number, keyHash, 0),

@@ -1,11 +1,11 @@
 /** What a keyed batch steps: lines of the log that have a record, and keys that fire at a line; and what becomes of them. */
 import type { EntryNotLoaded } from '../../state/key-draft.ts'
-import type { FrameRecord } from '../frames/frame.ts'
+import type { IncomingRecord } from '../frames/frame.ts'
 import type { Line } from '../progress/fold.ts'
 
 /** A line that has a record to apply, with what its steps are given. */
 export interface RecordLine extends Line {
-  readonly record: FrameRecord
+  readonly record: IncomingRecord
 }
 
 /** Whether there is anything to apply at a line. */

@@ -3,7 +3,8 @@ import { TerminalError } from '../../core/errors.ts'
 import type { SourceRecord } from '../../core/record.ts'
 import type { SlotMemo } from '../../core/slot.ts'
 import type { Halt } from '../batch.ts'
-import { KeyedFold, type Line } from '../progress/fold.ts'
+import { type FoldOptions, KeyedFold, type Line } from '../progress/fold.ts'
+import { unapplied } from '../progress/line.ts'
 import { type KeyedProgress, reachedMarkMs } from '../progress/progress.ts'
 import { hasRecord } from './keyed-line.ts'
 import type { KeyedParts } from './keyed-parts.ts'
@@ -14,28 +15,27 @@ export class KeyedLog {
   /** The keys of the batch's records, in the order in which they come first. */
   readonly keys = new Set<string>()
   readonly #before: KeyedProgress
-  readonly #retentionMs: number
+  readonly #options: FoldOptions
   readonly #slots: SlotMemo
   readonly #isBisected: boolean
-  readonly #reads: { readonly stage: string; readonly version: number }
   readonly #fold: KeyedFold
 
   constructor(
     entries: readonly SourceRecord[],
     before: KeyedProgress,
-    parts: Pick<KeyedParts, 'retentionMs' | 'slots' | 'stage' | 'isBisected'>,
+    parts: Pick<KeyedParts, 'retentionMs' | 'slots' | 'shortTexts' | 'stage' | 'isBisected'>,
   ) {
     this.entries = entries
     this.#before = before
-    this.#retentionMs = parts.retentionMs
     this.#slots = parts.slots
     this.#isBisected = parts.isBisected
-    this.#reads = { stage: parts.stage.name, version: parts.stage.input.schema.version }
+    const reads = { stage: parts.stage.name, version: parts.stage.input.schema.version }
+    this.#options = { retentionMs: parts.retentionMs, reads, shortTexts: parts.shortTexts }
     this.#fold = this.#newFold()
   }
 
   #newFold(): KeyedFold {
-    return new KeyedFold(this.#before, { retentionMs: this.#retentionMs, reads: this.#reads })
+    return new KeyedFold(this.#before, this.#options)
   }
 
   /** Numbers everything; a frame of a newer release or deployment ends the batch, and is the halt of what lies before it. */
@@ -65,7 +65,7 @@ export class KeyedLog {
       `a record came in slot ${slot}, but its key belongs to slot ${this.#slots.of(record.key)}: the stage that sent it was deployed with another number of slots; deploy both with the number that the state was made with, and redrive the dead letters`,
       { code: 'foreign-slot' },
     )
-    return { ...line, failure }
+    return unapplied(line, failure)
   }
 
   /** The last number of the batch. */

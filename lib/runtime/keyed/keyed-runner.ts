@@ -20,6 +20,7 @@
 import { SlotMemo } from '../../core/slot.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
 import type { BatchResult, PartitionBatch, PartitionFailure } from '../batch.ts'
+import { ShortTexts } from '../frames/byte-reader.ts'
 import { partitionAlone, withinDeadline } from '../invocation.ts'
 import type { Ports } from '../ports.ts'
 import { openStageParts } from '../stage-parts.ts'
@@ -41,9 +42,10 @@ export class KeyedRunner {
       ...openStageParts(topology, stage, ports, options),
       warm: new WarmKeys(options.warmKeys ?? 20_000),
       slots: new SlotMemo(stage.slots),
+      shortTexts: new ShortTexts(),
       mostKeysPerCommit: options.mostKeysPerCommit ?? 4_000,
     }
-    this.#manifest = new StageManifest(topology, stage, this.#parts.store)
+    this.#manifest = new StageManifest(topology, stage, this.#parts.store, this.#parts.lineage)
     this.#tables = new TableStore(stage.tables, ports)
     this.#marginMs = options.deadlineMargin?.ms ?? 1_000
   }

@@ -21,7 +21,8 @@ export function lineDeadLetter(
   if (record === undefined) return { entry: deadLetterOf(entry, failure, where), record: entry }
   const { key, origin, value, side, eventTimeMs } = record
   const { source, partition, position, subPosition, arrivalTimeMs } = origin
-  const original = new SourceRecord({ source, partition, position, subPosition, arrivalTimeMs, key, payload: value })
+  const payload = Buffer.from(value)
+  const original = new SourceRecord({ source, partition, position, subPosition, arrivalTimeMs, key, payload })
   const ownMarkMs = Number.isFinite(record.ownMarkMs) ? record.ownMarkMs : null
   const skewed = record.ownMarkMs === endOfTimeMs ? { isSkewed: true as const } : {}
   const newer = schemaVersion === 1 ? {} : { schemaVersion }

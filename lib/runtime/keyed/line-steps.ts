@@ -64,10 +64,9 @@ export class LineSteps {
   }
 
   /** The value as the stage's schema version has it. */
-  #decode({ schemaVersion, record: { value: bytes } }: RecordLine): unknown {
-    // A view: to copy the bytes would take as long as to read them.
-    const view = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    let value = decodeValue(view.toString())
+  #decode({ schemaVersion, record }: RecordLine): unknown {
+    const text = typeof record.value === 'string' ? record.value : Buffer.from(record.value).toString()
+    let value = decodeValue(text)
     const { stage, ports } = this.#parts
     const { version, upcast } = stage.input.schema
     for (let older = schemaVersion; older < version; older += 1) {

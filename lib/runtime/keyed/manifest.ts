@@ -5,6 +5,7 @@
 import { ConfigurationError, RetryableError } from '../../core/errors.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
 import type { StateStore } from '../../state/state-store.ts'
+import type { PartitionLineage } from '../progress/lineage.ts'
 import { declaredStates, mergedStates, type RecordedStates } from './recorded-states.ts'
 
 /** The format version of the manifest. */
@@ -15,6 +16,8 @@ type Manifest = {
   readonly topology: string
   readonly stage: string
   readonly slots: number
+  /** Missing where the stage reads a stream, whose numbers a topic does not go on with. */
+  readonly log?: 'topic'
   /** Missing where a release wrote it that did not record them. */
   readonly states?: RecordedStates
 }
@@ -23,17 +26,20 @@ export class StageManifest {
   readonly #topology: string
   readonly #stage: KeyedStage
   readonly #store: StateStore
+  readonly #log: Manifest['log']
   #isChecked = false
 
-  constructor(topology: string, stage: KeyedStage, store: StateStore) {
+  constructor(topology: string, stage: KeyedStage, store: StateStore, lineage: PartitionLineage) {
     this.#topology = topology
     this.#stage = stage
     this.#store = store
+    // Only a topic can be another one under its name.
+    this.#log = lineage.identity && 'topic'
   }
 
   /**
-   * Throws a {@link ConfigurationError} where the table belongs to another stage, or to this one with other slots, or holds a
-   * state of another kind.
+   * Throws a {@link ConfigurationError} where the table belongs to another stage, or to this one with other slots or another kind of log,
+   * or holds a state of another kind.
    */
   async check(signal: AbortSignal): Promise<void> {
     if (this.#isChecked) return
@@ -42,7 +48,8 @@ export class StageManifest {
     for (;;) {
       const found = (await this.#store.readManifest(signal)) as Manifest | undefined
       if (found === undefined) {
-        const first: Manifest = { format, topology: this.#topology, stage: name, slots, states }
+        const log = this.#log && { log: this.#log }
+        const first: Manifest = { format, topology: this.#topology, stage: name, slots, ...log, states }
         if (await this.#store.writeManifest(first, signal)) break
         continue
       }
@@ -69,10 +76,16 @@ export class StageManifest {
         { code: 'foreign-table' },
       )
     }
-    if (found.slots === slots) return
+    if (found.slots !== slots) {
+      throw new ConfigurationError(
+        `stage "${name}" of topology "${this.#topology}" has ${slots} slots, but its state was made with ${found.slots}: keep keyBy("${name}", ..., { slots: ${found.slots} }), or give the stage another name and with it new state.`,
+        { code: 'slots-changed' },
+      )
+    }
+    if (found.log === this.#log) return
     throw new ConfigurationError(
-      `stage "${name}" of topology "${this.#topology}" has ${slots} slots, but its state was made with ${found.slots}: keep keyBy("${name}", ..., { slots: ${found.slots} }), or give the stage another name and with it new state.`,
-      { code: 'slots-changed' },
+      `stage "${name}" of topology "${this.#topology}" reads a ${this.#log ?? 'stream'}, but its state was made from a ${found.log ?? 'stream'}: positions of keys are numbers of that log, and what comes from another would pass for done. Leave keyed stages where they were, or give the stage another name and with it new state.`,
+      { code: 'log-changed' },
     )
   }
 }

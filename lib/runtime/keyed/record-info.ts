@@ -1,15 +1,15 @@
 /** What a keyed stage's steps, and the sinks behind them, are told of a record. */
 import type { RecordHeader, RecordInfo } from '../../core/record.ts'
 import type { MarkedRecordInfo } from '../feed-lane.ts'
-import type { FrameRecord } from '../frames/frame.ts'
+import type { IncomingRecord } from '../frames/frame.ts'
 
 const noHeaders: readonly RecordHeader[] = []
 
 /** A record as steps see it: where it came from in the end, and the key that it was sent to. */
 export class KeyedRecordInfo implements RecordInfo {
-  readonly #record: FrameRecord
+  readonly #record: IncomingRecord
 
-  constructor(record: FrameRecord) {
+  constructor(record: IncomingRecord) {
     this.#record = record
   }
 
@@ -59,7 +59,7 @@ export class ResultRecordInfo extends KeyedRecordInfo implements MarkedRecordInf
   readonly ownMarkMs: number
   readonly #eventTimeMs: number
 
-  constructor(record: FrameRecord, eventTimeMs: number, ownMarkMs: number) {
+  constructor(record: IncomingRecord, eventTimeMs: number, ownMarkMs: number) {
     super(record)
     this.#eventTimeMs = eventTimeMs
     this.ownMarkMs = ownMarkMs
@@ -98,7 +98,7 @@ export class OutputRecordInfo extends KeyedRecordInfo {
   readonly #slot: number
   readonly #place: string
 
-  constructor(stage: string, slot: number, step: StepNumber, record: FrameRecord) {
+  constructor(stage: string, slot: number, step: StepNumber, record: IncomingRecord) {
     super(record)
     this.#stage = stage
     this.#slot = slot

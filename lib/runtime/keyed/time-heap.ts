@@ -34,10 +34,11 @@ export class TimeHeap {
     this.#keys.pop()
     let at = 0
     for (;;) {
+      const left = 2 * at + 1
+      const right = left + 1
       let least = at
-      for (const child of [2 * at + 1, 2 * at + 2]) {
-        if (child < last && (this.#times[child] as number) < (this.#times[least] as number)) least = child
-      }
+      if (left < last && (this.#times[left] as number) < (this.#times[least] as number)) least = left
+      if (right < last && (this.#times[right] as number) < (this.#times[least] as number)) least = right
       if (least === at) return
       this.#swap(at, least)
       at = least
@@ -45,7 +46,8 @@ export class TimeHeap {
   }
 
   #swap(a: number, b: number): void {
-    const [time, key] = [this.#times[a] as number, this.#keys[a] as string]
+    const time = this.#times[a] as number
+    const key = this.#keys[a] as string
     this.#times[a] = this.#times[b] as number
     this.#keys[a] = this.#keys[b] as string
     this.#times[b] = time

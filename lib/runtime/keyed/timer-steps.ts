@@ -75,7 +75,10 @@ export class TimerSteps {
     const { target } = this.#outbox
     const keyed = target.keyed as KeyedTarget
     const { times } = keyed
-    if (timer.domain === 'event-time') keyed.times = { ...times, watermarkMs: timer.timeMs }
+    if (timer.domain === 'event-time') {
+      const { ownMarkMs, processingMs } = times
+      keyed.times = { watermarkMs: timer.timeMs, ownMarkMs, processingMs }
+    }
     try {
       this.#parts.program.fire(timer, target)
     } finally {

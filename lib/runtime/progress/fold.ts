@@ -20,44 +20,30 @@
  */
 import { isTerminal, RetryableError, TerminalError } from '../../core/errors.ts'
 import type { SourceRecord } from '../../core/record.ts'
-import type { ControlFrame, Frame, FrameRecord, RedriveFrame, Upstream, UpstreamNews } from '../frames/frame.ts'
-import { decodeFrame } from '../frames/frame-format.ts'
+import type { ShortTexts } from '../frames/byte-reader.ts'
+import type { ControlFrame, Frame, IncomingRecord, RedriveFrame, Upstream, UpstreamNews } from '../frames/frame.ts'
+import { decodeIncoming } from '../frames/frame-format.ts'
 import { type UpstreamMemories, upstreamKey } from '../frames/upstream-memory.ts'
 import { upstreamOf } from './generation.ts'
+import { FoldedLine, type Line, type LinePlace, type SharedByLines } from './line.ts'
 import type { KeyedProgress, UpstreamStatus } from './progress.ts'
 
-/** What one number of the log is. */
-export interface Line {
-  readonly number: number
-  /** The stage's watermark at this number, in ms since 1970 UTC; -Infinity where there is none yet. */
-  readonly watermarkMs: number
-  /** Undefined for a duplicate, a control frame, an empty frame and an entry that cannot be decoded. */
-  readonly record: FrameRecord | undefined
-  /** The frame's slot; of an entry that cannot be decoded, the first slot of the partition. */
-  readonly slot: number
-  /** True where records of its slot and upstream that stand behind it were read before. */
-  readonly overtaken: boolean
-  /** The entry's index in the batch, as `fold` was given it. */
-  readonly entry: number
-  /** Why the entry cannot be decoded, a TerminalError; undefined for any other. */
-  readonly failure: unknown
-  /** When the log took the entry in, in ms since 1970 UTC. */
-  readonly arrivedAtMs: number
-  /** The stage's processing time at this number: the largest arrival so far, in ms since 1970 UTC. */
-  readonly processingMs: number
-  /** The schema version of the record's value; 1 where there is no record. */
-  readonly schemaVersion: number
-}
+export type { Line } from './line.ts'
 
 export interface FoldOptions {
   /** How long a closed upstream is remembered: the retention of the stage's stream, in ms. */
   readonly retentionMs: number
   /** The stage, and the schema version up to which it reads the values that come to it. @default any version */
   readonly reads?: { readonly stage: string; readonly version: number }
+  /** The short texts that the stage's frames have had. @default none are remembered */
+  readonly shortTexts?: ShortTexts
 }
 
+/** What an entry holds, as the stage reads it. */
+type Incoming = Frame<IncomingRecord> | ControlFrame | RedriveFrame<IncomingRecord>
+
 /** Throws a RetryableError where a deployment that this one does not know yet wrote the values. */
-function refuseNewer({ schemaVersion }: Frame | RedriveFrame, reads: FoldOptions['reads']): void {
+function refuseNewer(schemaVersion: number, reads: FoldOptions['reads']): void {
   if (reads === undefined || schemaVersion <= reads.version) return
   throw new RetryableError(
     `a frame for stage "${reads.stage}" has values of the schema version ${schemaVersion}, and this deployment reads up to ${reads.version}: deploy the stage with keyBy("${reads.stage}", ..., { version: ${schemaVersion} }), or a later one`,
@@ -69,16 +55,12 @@ function refuseNewer({ schemaVersion }: Frame | RedriveFrame, reads: FoldOptions
  * Decodes an entry; throws what `decodeFrame` throws, a RetryableError for newer values, and a TerminalError for what is no
  * frame of this partition.
  */
-function frameIn(
-  entry: SourceRecord,
-  held: ReadonlySet<number>,
-  reads: FoldOptions['reads'],
-): Frame | ControlFrame | RedriveFrame {
+function frameIn(entry: SourceRecord, held: ReadonlySet<number>, { reads, shortTexts }: FoldOptions): Incoming {
   const { unreadable, payload } = entry
   if (unreadable) throw new TerminalError(unreadable.message, { code: unreadable.code })
-  const frame = decodeFrame(payload ?? new Uint8Array())
+  const frame = decodeIncoming(payload ?? new Uint8Array(), shortTexts)
   if (frame.kind === 'control') return frame
-  refuseNewer(frame, reads)
+  refuseNewer(frame.schemaVersion, reads)
   if (held.has(frame.slot)) return frame
   throw new TerminalError(
     `a frame of slot ${frame.slot} came in a partition that does not hold that slot: the stream must place records by their slots (on Kinesis, by explicit hash keys), and whoever writes to it must have the stage's number of slots`,
@@ -98,8 +80,7 @@ function frameIn(
 export class KeyedFold {
   readonly #from: KeyedProgress
   readonly #held: ReadonlySet<number>
-  readonly #retentionMs: number
-  readonly #reads: FoldOptions['reads']
+  readonly #options: FoldOptions
   readonly #upstreams: Map<string, UpstreamStatus>
   readonly #memories: UpstreamMemories
   #completed: string | undefined
@@ -117,8 +98,7 @@ export class KeyedFold {
   constructor(progress: KeyedProgress, options: FoldOptions) {
     this.#from = progress
     this.#held = new Set(progress.held)
-    this.#retentionMs = options.retentionMs
-    this.#reads = options.reads
+    this.#options = options
     this.#upstreams = new Map(progress.upstreams)
     this.#memories = progress.memories.copy()
     this.#completed = progress.completed
@@ -172,13 +152,13 @@ export class KeyedFold {
 
   #fold(entry: SourceRecord, index: number): readonly Line[] {
     const arrivedAtMs = entry.arrivalTimeMs
-    let frame: Frame | ControlFrame | RedriveFrame
+    let frame: Incoming
     try {
-      frame = frameIn(entry, this.#held, this.#reads)
+      frame = frameIn(entry, this.#held, this.#options)
     } catch (failure) {
       if (!isTerminal(failure)) throw failure
       this.#moveWatermark()
-      return [this.#line(this.#from.held[0] ?? 0, index, arrivedAtMs, undefined, false, failure)]
+      return [this.#line({ slot: this.#from.held[0] ?? 0, entry: index, arrivedAtMs, failure })]
     }
     const upstream = frame.kind === 'frame' ? this.#ownUpstream(frame.upstream) : undefined
     const news = frame.kind === 'control' ? this.#ownNews(frame) : []
@@ -189,20 +169,22 @@ export class KeyedFold {
     else if (frame.kind === 'redrive') read = isOfNow ? { news: frame.records, overtaken: 0 } : nothing
     else this.#apply(frame.from, news, arrivedAtMs)
     this.#moveWatermark()
-    if (frame.kind === 'control') return [this.#line(frame.slot, index, arrivedAtMs)]
+    if (frame.kind === 'control') return [this.#line({ slot: frame.slot, entry: index, arrivedAtMs })]
     return this.#lines(frame, read, index, arrivedAtMs)
   }
 
   /** One line per record. What is new comes in the order of the frame, and what was overtaken comes first in it. */
-  #lines(frame: Frame | RedriveFrame, read: Read, index: number, arrivedAtMs: number): readonly Line[] {
+  #lines(frame: Exclude<Incoming, ControlFrame>, read: Read, index: number, arrivedAtMs: number): readonly Line[] {
     const { records, slot, schemaVersion } = frame
-    if (records.length === 0) return [this.#line(slot, index, arrivedAtMs)]
+    if (records.length === 0) return [this.#line({ slot, entry: index, arrivedAtMs })]
     const lines: Line[] = []
+    const shared = this.#shared({ slot, entry: index, arrivedAtMs, schemaVersion })
     let taken = 0
     for (const record of records) {
+      this.#number++
       const isNew = record === read.news[taken]
       const overtaken = isNew && taken < read.overtaken
-      lines.push(this.#line(slot, index, arrivedAtMs, isNew ? record : undefined, overtaken, undefined, schemaVersion))
+      lines.push(new FoldedLine(this.#number, isNew ? record : undefined, overtaken, shared))
       if (isNew) taken++
     }
     if (frame.kind === 'redrive') this.#redrivesDropped += records.length - taken
@@ -210,29 +192,17 @@ export class KeyedFold {
     return lines
   }
 
-  #line(
-    slot: number,
-    entry: number,
-    arrivedAtMs: number,
-    record?: FrameRecord,
-    overtaken = false,
-    failure?: unknown,
-    schemaVersion = 1,
-  ): Line {
+  /** A line without a record. */
+  #line(of: LinePlace): Line {
     this.#number++
+    return new FoldedLine(this.#number, undefined, false, this.#shared(of))
+  }
+
+  /** What the lines of an entry share, where nothing moves the times between them. */
+  #shared({ slot, entry, arrivedAtMs, schemaVersion = 1, failure }: LinePlace): SharedByLines {
     if (arrivedAtMs > this.#processingMs) this.#processingMs = arrivedAtMs
-    return {
-      number: this.#number,
-      watermarkMs: this.#watermarkMs,
-      processingMs: this.#processingMs,
-      record,
-      slot,
-      overtaken,
-      entry,
-      failure,
-      arrivedAtMs,
-      schemaVersion,
-    }
+    const times = { watermarkMs: this.#watermarkMs, processingMs: this.#processingMs }
+    return { slot, entry, arrivedAtMs, schemaVersion, failure, ...times }
   }
 
   /** An upstream by its stage alone where it is of our generation; undefined where it is of an older one. */
@@ -257,7 +227,7 @@ export class KeyedFold {
     })
   }
 
-  #read(frame: Frame): Read {
+  #read(frame: Frame<IncomingRecord>): Read {
     const { upstream, slot } = frame
     const key = upstreamKey(upstream)
     const isClosed = this.#upstreams.get(key)?.state === 'closed'
@@ -287,7 +257,7 @@ export class KeyedFold {
     const closedAtMs = isNewlyClosed ? arrivedAtMs : (old?.closedAtMs ?? 0)
     this.#upstreams.set(key, { upstream, state, markMs: Math.max(markMs, old?.markMs ?? markMs), closedAtMs })
     this.#marksMoved = true
-    if (isNewlyClosed) this.#forgetAfterMs = Math.min(this.#forgetAfterMs, closedAtMs + this.#retentionMs)
+    if (isNewlyClosed) this.#forgetAfterMs = Math.min(this.#forgetAfterMs, closedAtMs + this.#options.retentionMs)
   }
 
   #moveWatermark(): void {
@@ -306,7 +276,7 @@ export class KeyedFold {
   #forgetClosed(nowMs: number): void {
     if (nowMs <= this.#forgetAfterMs) return
     for (const [key, { upstream, state, closedAtMs }] of this.#upstreams) {
-      if (state !== 'closed' || nowMs <= closedAtMs + this.#retentionMs) continue
+      if (state !== 'closed' || nowMs <= closedAtMs + this.#options.retentionMs) continue
       this.#upstreams.delete(key)
       this.#memories.forget(upstream)
     }
@@ -316,7 +286,7 @@ export class KeyedFold {
   #nextToForgetMs(): number {
     let leastMs = Number.POSITIVE_INFINITY
     for (const { state, closedAtMs } of this.#upstreams.values()) {
-      if (state === 'closed') leastMs = Math.min(leastMs, closedAtMs + this.#retentionMs)
+      if (state === 'closed') leastMs = Math.min(leastMs, closedAtMs + this.#options.retentionMs)
     }
     return leastMs
   }
@@ -324,7 +294,7 @@ export class KeyedFold {
 
 /** What is new in a frame, and how many of it, from the first on, were overtaken. */
 interface Read {
-  readonly news: readonly FrameRecord[]
+  readonly news: readonly IncomingRecord[]
   readonly overtaken: number
 }
 

@@ -37,6 +37,8 @@ export class Announcers {
   /** Of shards that were taken for silent, how many records they had then. */
   readonly #silent: { readonly shard: string; readonly records: number }[] = []
   #made = 0
+  /** Until then no round begins. */
+  #silentUntilMs = 0
 
   constructor(options: AnnouncersOptions) {
     this.#options = options
@@ -48,7 +50,7 @@ export class Announcers {
 
   /** Begins a round whose clock is so far off. */
   begin(clockOffsetMs = 0): void {
-    if (this.#rounds.size >= mostRounds) return
+    if (this.#rounds.size >= mostRounds || this.#isSilent) return
     const { scheduler, announce, portsOf, hasEarlyIdle, isAllSent, onSurprise, onCount } = this.#options
     const owner = newOwner(`announcer#${this.#made++}`)
     owner.clockOffsetMs = clockOffsetMs
@@ -75,8 +77,18 @@ export class Announcers {
       .then(() => this.#rounds.delete(owner))
   }
 
+  get #isSilent(): boolean {
+    return this.#silentUntilMs > this.#options.scheduler.nowMs()
+  }
+
+  /** For so long the rule begins no round. */
+  fallSilent(ms: number): void {
+    this.#silentUntilMs = this.#options.scheduler.nowMs() + ms
+  }
+
   /** From now on one round each minute. */
   beginEachMinute(owner: Owner): void {
+    this.#silentUntilMs = 0
     this.begin()
     this.#options.scheduler.timer(owner, everyMs, () => this.beginEachMinute(owner))
   }

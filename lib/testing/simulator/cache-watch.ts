@@ -8,7 +8,7 @@ export class CacheWatch {
   /** By shard, who wrote its progress last. */
   readonly #lastWriter = new Map<string, Owner>()
   /** The shards whose progress each environment wrote. */
-  readonly #wrote = new WeakMap<Owner, Set<string>>()
+  readonly #wrote = new Map<Owner, Set<string>>()
 
   constructor(count: (name: string) => void) {
     this.#count = count

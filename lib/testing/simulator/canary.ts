@@ -16,6 +16,8 @@ export interface Place {
   readonly clock: RunnerClock
   /** Of the topology: odd ones have more than even ones. */
   readonly version: number
+  /** What a canary remembers of the announcer: one set for the whole run. */
+  readonly said: Set<string>
   /** Of a sink, its name. */
   readonly sink?: string
 }
@@ -40,7 +42,7 @@ export interface Canary {
   readonly publisher?: (publisher: FramePublisher, place: Place) => FramePublisher
   readonly sink?: (sink: Sink, place: Place) => Sink
   readonly lineage?: (lineage: PartitionLineage) => PartitionLineage
-  readonly runner?: (runner: Runner) => Runner
+  readonly runner?: (runner: Runner, said: ReadonlySet<string>) => Runner
   /** What only the announcer sees. */
   readonly announcerLineage?: (lineage: PartitionLineage, stage: string) => PartitionLineage
   /** `said` is one set for all rounds of a run. */

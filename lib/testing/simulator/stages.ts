@@ -96,7 +96,7 @@ export class Stages {
   /** The tables themselves, which no fault stands before: for the referees. */
   readonly #tables = new Map<string, StateStore>()
   readonly #caches: CacheWatch
-  readonly #usageOf = new WeakMap<Owner, Usage>()
+  readonly #usageOf = new Map<Owner, Usage>()
   readonly #touched = new Map<string, Touched>()
   /** What a canary remembers of the announcer. */
   readonly #said = new Set<string>()
@@ -239,14 +239,14 @@ export class Stages {
     const runs = opened.stages.some(({ name }) => name === stage) ? opened : this.#opened[1]
     const ports = this.#ports(owner, version)
     const runner = runs.runner(stage, ports, this.runnerOptions)
-    return this.canary?.runner?.(runner) ?? runner
+    return this.canary?.runner?.(runner, this.#said) ?? runner
   }
 
   #ports(owner: Owner, version: number): Ports {
     const { scheduler, streams, random, faults, deliveries, onMetric, application, count } = this.#options
     const { canary } = this
     const clock = scheduler.clockOf(owner)
-    const place = { owner, clock, version }
+    const place = { owner, clock, version, said: this.#said }
     const sinkOf = (name: string): Sink => {
       const rejects = (cents: number) => application.rejects(name, cents)
       const sink = recordingSink(name, { owner, scheduler, random, faults, deliveries, rejects, count }) as Sink
@@ -329,7 +329,7 @@ export class Stages {
     // The canary stands before the watch, so that what it does is seen.
     const watched = new WatchedStore(store, () => this.#usageOf.get(owner), this.largest)
     const noted = this.#caches.watch(watched, owner)
-    return this.canary?.store?.(noted, { owner, clock, version }) ?? noted
+    return this.canary?.store?.(noted, { owner, clock, version, said: this.#said }) ?? noted
   }
 
   /** The table, with a note of who commits what. */

@@ -52,7 +52,12 @@ export class ScheduledStore implements StateStore {
   }
 
   readProgress(partition: string, signal: AbortSignal): Promise<StoredProgress | undefined> {
-    return this.#call('read progress', signal, partition, () => this.#inner.readProgress(partition, signal))
+    return this.#call(
+      'read progress',
+      signal,
+      () => partition,
+      () => this.#inner.readProgress(partition, signal),
+    )
   }
 
   async writeProgress(
@@ -61,7 +66,7 @@ export class ScheduledStore implements StateStore {
     value: StateValue,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const detail = `${partition} version ${readVersion + 1}`
+    const detail = () => `${partition} version ${readVersion + 1}`
     const done = await this.#call('write progress', signal, detail, () =>
       this.#inner.writeProgress(partition, readVersion, value, signal),
     )
@@ -69,16 +74,16 @@ export class ScheduledStore implements StateStore {
   }
 
   readManifest(signal: AbortSignal): Promise<StateValue | undefined> {
-    return this.#call('read manifest', signal, '', () => this.#inner.readManifest(signal))
+    return this.#call('read manifest', signal, noDetail, () => this.#inner.readManifest(signal))
   }
 
   async writeManifest(value: StateValue, signal: AbortSignal): Promise<boolean> {
-    const done = await this.#call('write manifest', signal, '', () => this.#inner.writeManifest(value, signal))
+    const done = await this.#call('write manifest', signal, noDetail, () => this.#inner.writeManifest(value, signal))
     return done && this.#isAnswered('the manifest')
   }
 
   async replaceManifest(read: StateValue, value: StateValue, signal: AbortSignal): Promise<boolean> {
-    const done = await this.#call('replace manifest', signal, '', () =>
+    const done = await this.#call('replace manifest', signal, noDetail, () =>
       this.#inner.replaceManifest(read, value, signal),
     )
     return done && this.#isAnswered('the manifest')
@@ -86,20 +91,30 @@ export class ScheduledStore implements StateStore {
 
   async readKeys(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, KeyItem>> {
     const parts = await this.#torn(keys, (part, note) =>
-      this.#call('read keys', signal, part.join(' '), () => {
-        note()
-        return this.#inner.readKeys(part, signal)
-      }),
+      this.#call(
+        'read keys',
+        signal,
+        () => part.join(' '),
+        () => {
+          note()
+          return this.#inner.readKeys(part, signal)
+        },
+      ),
     )
     return new Map(parts.flatMap((part) => [...part]))
   }
 
   async readEntries(names: readonly EntryName[], signal: AbortSignal): Promise<readonly (EntryItem | undefined)[]> {
     const parts = await this.#torn(names, (part, note) =>
-      this.#call('read entries', signal, entriesText(part), () => {
-        note()
-        return this.#inner.readEntries(part, signal)
-      }),
+      this.#call(
+        'read entries',
+        signal,
+        () => entriesText(part),
+        () => {
+          note()
+          return this.#inner.readEntries(part, signal)
+        },
+      ),
     )
     return parts.flat()
   }
@@ -108,10 +123,15 @@ export class ScheduledStore implements StateStore {
     const { random, faults, writes, count } = this.#options
     const moments = new Set<number>()
     const list = () =>
-      this.#call('list entries', signal, `${key} ${state}`, () => {
-        moments.add(writes())
-        return this.#inner.listEntries(key, state, signal)
-      })
+      this.#call(
+        'list entries',
+        signal,
+        () => `${key} ${state}`,
+        () => {
+          moments.add(writes())
+          return this.#inner.listEntries(key, state, signal)
+        },
+      )
     const first = await list()
     if (!random.chance(faults().tornRead)) return first
     // Two pages: what stands before the border is of the first moment, what stands behind it of the second.
@@ -124,28 +144,42 @@ export class ScheduledStore implements StateStore {
   }
 
   async commit(write: KeyCommit, signal: AbortSignal): Promise<CommitOutcome> {
-    const detail = `${write.key} ${write.readPosition ?? '-'} to ${write.item.position}`
+    const detail = () => `${write.key} ${write.readPosition ?? '-'} to ${write.item.position}`
     const outcome = await this.#call('commit', signal, detail, () => this.#inner.commit(write, signal))
     if (outcome.status === 'conflict' || this.#isAnswered('a commit')) return outcome
-    const found = await this.#call('commit again', signal, write.key, () => this.#inner.commit(write, signal))
+    const found = await this.#call(
+      'commit again',
+      signal,
+      () => write.key,
+      () => this.#inner.commit(write, signal),
+    )
     // The client's own second try: its condition meets what the first one wrote, or what came after that.
     return found
   }
 
   async putDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
-    await this.#call('put due entries', signal, dueText(entries), () => this.#inner.putDue(entries, signal))
+    await this.#call(
+      'put due entries',
+      signal,
+      () => dueText(entries),
+      () => this.#inner.putDue(entries, signal),
+    )
     this.#mayLoseDueAnswer()
   }
 
   readDue(...args: Parameters<StateStore['readDue']>): Promise<DuePage> {
     const [slot, domain, untilMs, , signal] = args
-    return this.#call('read due entries', signal, `slot ${slot} ${domain} ${untilMs}`, () =>
-      this.#inner.readDue(...args),
-    )
+    const detail = () => `slot ${slot} ${domain} ${untilMs}`
+    return this.#call('read due entries', signal, detail, () => this.#inner.readDue(...args))
   }
 
   async deleteDue(entries: readonly DueEntry[], signal: AbortSignal): Promise<void> {
-    await this.#call('delete due entries', signal, dueText(entries), () => this.#inner.deleteDue(entries, signal))
+    await this.#call(
+      'delete due entries',
+      signal,
+      () => dueText(entries),
+      () => this.#inner.deleteDue(entries, signal),
+    )
     this.#mayLoseDueAnswer()
   }
 
@@ -179,16 +213,18 @@ export class ScheduledStore implements StateStore {
     return results
   }
 
-  async #call<T>(label: string, signal: AbortSignal, detail: string, effect: () => Promise<T>): Promise<T> {
+  async #call<T>(label: string, signal: AbortSignal, detail: () => string, effect: () => Promise<T>): Promise<T> {
     const { scheduler, owner, clock, random, count } = this.#options
     for (let attempt = 1; this.#options.refusesUntilMs() > scheduler.nowMs(); attempt++) {
       count('throttled call')
       await clock.sleep(random.next() * Math.min(3_200, 50 * 2 ** attempt), signal)
       if (signal.aborted) throw outOfTime(label)
     }
-    return scheduler.call(owner, label, effect, () => detail)
+    return scheduler.call(owner, label, effect, detail)
   }
 }
+
+const noDetail = () => ''
 
 const entriesText = (names: readonly EntryName[]): string =>
   names.map(({ key, state, entry }) => `${key}/${state}/${entry}`).join(' ')

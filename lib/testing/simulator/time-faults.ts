@@ -14,11 +14,16 @@ import type { Streams } from './streams.ts'
 /** A dead letter is sent again no later than so long after the first time: a few minutes before TTL could forget it. */
 const redriveForMs = 4 * 60_000
 
+/** A stream that has more is not resharded any more. */
+const mostShards = 12
+
 /** What is disturbed. */
 export interface DisturbedRun {
   readonly deliveries: readonly Delivery[]
   readonly streams: Streams
   readonly scheduler: Scheduler
+  /** What feeds a keyed stage: those of which the announcer names the partitions. */
+  readonly feeding: readonly string[]
   count(name: string): void
 }
 
@@ -26,6 +31,8 @@ export class TimeFaults {
   readonly #run: DisturbedRun
   readonly #random: Random
   readonly #announcers: Announcers
+  /** The partitions that nobody was to hear of, with the names of their stages. */
+  readonly unheardOf = new Set<string>()
   /** When each dead letter was first sent again. */
   readonly #redrivenMs = new Map<string, number>()
 
@@ -35,7 +42,7 @@ export class TimeFaults {
     this.#announcers = announcers
   }
 
-  disturb({ round, roundTwice, roundOff, block, redrive, silence }: Faults): void {
+  disturb({ round, roundTwice, roundOff, block, unheardOf, redrive, silence }: Faults): void {
     const random = this.#random
     if (random.chance(round)) {
       for (let rounds = random.chance(roundTwice) ? 2 : 1; rounds > 0; rounds--) {
@@ -43,6 +50,7 @@ export class TimeFaults {
       }
     }
     if (random.chance(block)) this.#block()
+    if (random.chance(unheardOf)) this.#beginUnheardOf()
     if (random.chance(redrive)) this.#redrive()
     if (random.chance(silence)) {
       this.#run.count('silence')
@@ -58,6 +66,23 @@ export class TimeFaults {
     shard.blockedUntilMs = scheduler.nowMs() + this.#random.integer(1_000, 30_000)
     this.#run.count('block')
     scheduler.note('world', () => `nobody reads ${stream.name}/${shard.id} for a while`)
+  }
+
+  /**
+   * Partitions begin while ticks are missing: their records come to the stage below before anybody has named them there. It is counted
+   * where they do, once the run is over.
+   */
+  #beginUnheardOf(): void {
+    const { streams, scheduler, feeding } = this.#run
+    const stream = streams.stream(this.#random.pick(feeding))
+    if (stream.shards.size > mostShards) return
+    const before = new Set(stream.shards.keys())
+    const change = streams.reshard(stream)
+    if (change === undefined) return
+    this.#run.count(change.kind)
+    for (const id of stream.shards.keys()) if (!before.has(id)) this.unheardOf.add(`${stream.name}/${id}`)
+    this.#announcers.fallSilent(this.#random.integer(10_000, 300_000))
+    scheduler.note('world', () => `${change.what}, and the announcer has no round for a while`)
   }
 
   /** Its key remembers what it took for a time: as long as nobody sends it again after that, it is taken once. */

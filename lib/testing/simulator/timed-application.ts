@@ -17,6 +17,7 @@ import {
   groupSlots,
   moreWindows,
   otherWindows,
+  slidingWindows,
   type TimedEntry,
   timedNames,
   timedRecords,
@@ -32,7 +33,13 @@ export function timedApplication(source: number, startMs: number, variant: Varia
   const random = new Random(`timed source ${source}`)
   const [one, other] = [random.pick(otherWindows), random.pick(otherWindows)]
   const more = random.fork('more windows')
-  const windows = [...new Set([finals, one, other, ...(more.chance(0.5) ? [more.pick(moreWindows)] : [])])]
+  // The number is the first with which no kept seed draws any: what was drawn before is as it was.
+  const slides = random.fork('sliding windows 659')
+  const windows = [
+    ...new Set([finals, one, other]),
+    ...(more.chance(0.5) ? [more.pick(moreWindows)] : []),
+    ...(slides.chance(1 / 3) ? [slides.pick(slidingWindows)] : []),
+  ]
   const entries = timedRecords(random, startMs)
   const keyedStages: { name: string; slots: number }[] = [{ name: timedNames.keyed, slots: visitorSlots }]
   if (hasThirdStage) keyedStages.push({ name: timedNames.second, slots: groupSlots })
@@ -61,9 +68,12 @@ export function timedApplication(source: number, startMs: number, variant: Varia
     },
     async judge(run) {
       const evidence = timedEvidenceOf(run, entries, windows)
-      const { exemption, killed, visitors } = evidence
+      const { exemption, killed, visitors, hits, results } = evidence
+      const unnamed = new Set([...hits.unnamed, ...results.unnamed])
+      const unheardOf = [...run.unheardOf].filter((name) => unnamed.has(name)).length
       const met = new Map([
         ['innocent killed', killed.size],
+        ['partition nobody has heard of', unheardOf],
         ...redeployMet(run, {
           source: timedNames.source,
           keyed: timedNames.keyed,

@@ -4,9 +4,10 @@
  */
 import { SourceRecord } from '../../core/record.ts'
 import { rest } from '../../runtime/batch.ts'
-import type { Frame, FrameRecord, UpstreamNews } from '../../runtime/frames/frame.ts'
+import type { Frame, FrameRecord, Upstream, UpstreamNews } from '../../runtime/frames/frame.ts'
 import { decodeFrame, encodeControl, encodeFrame } from '../../runtime/frames/frame-format.ts'
 import type { FramePublisher } from '../../runtime/frames/publisher.ts'
+import { upstreamKey } from '../../runtime/frames/upstream-memory.ts'
 import type { Runner } from '../../runtime/runner.ts'
 import type { DueEntry, StateStore } from '../../state/state-store.ts'
 import { canaries } from './canaries.ts'
@@ -214,6 +215,48 @@ const closedForgotten: Canary = {
     }),
 }
 
+/** An announcer whose words are noted, whether or not they arrive. */
+const noting: NonNullable<Canary['announcerFrames']> = (publisher, _, said) =>
+  announcing(publisher, (news) => {
+    for (const { upstream } of news) said.add(upstreamKey(upstream))
+    return news
+  })
+
+/** Whether the announcer has named partitions of the upstream's stage, and not this one. */
+const isUnnamed = (upstream: Upstream, said: ReadonlySet<string>): boolean =>
+  !said.has(upstreamKey(upstream)) &&
+  [...said].some((known) => known.startsWith(upstreamKey({ ...upstream, partition: '' })))
+
+const unnamedDropped: Canary = {
+  breaks: 'what a partition sends before the announcer has named it is dropped, where others of its stage are known',
+  caughtBy: 'nothing-lost',
+  faults: { any: true, reshard: 0, unheardOf: 0.01 },
+  announcerFrames: noting,
+  publisher: (publisher, { said }) => ({
+    publish(frames, signal) {
+      const kept = frames.filter(({ bytes }) => {
+        const frame = decodeFrame(bytes)
+        return frame.kind !== 'frame' || !isUnnamed(frame.upstream, said)
+      })
+      return publisher.publish(kept, signal)
+    },
+  }),
+}
+
+/** On Kafka, where a new partition has no parent whose mark would hold time back. */
+const unnamedHoldsNothingBack: Canary = {
+  breaks: 'a partition whose first frames come before the announcer has named it holds no time back',
+  caughtBy: 'applied-once',
+  faults: { any: true, reshard: 0, unheardOf: 0.01, round: 0.04 },
+  kafka: { mode: 'provisioned', answers: 'provisioned' },
+  announcerFrames: noting,
+  runner: (runner, said) =>
+    reading(
+      runner,
+      () => (frame) => (isUnnamed(frame.upstream, said) ? { ...frame, markMs: frame.markMs + 3_600_000 } : frame),
+    ),
+}
+
 const ownMarksForgotten: Canary = {
   breaks: 'records do not carry their own mark, so the watermark alone says what is late',
   caughtBy: 'as-the-source-says',
@@ -303,6 +346,8 @@ export const timedCanaries: { readonly [name: string]: Canary } = Object.fromEnt
     'empty-never-idle': emptyNeverIdle,
     'said-once': saidOnce,
     'closed-forgotten': closedForgotten,
+    'unnamed-dropped': unnamedDropped,
+    'unnamed-holds-nothing-back': unnamedHoldsNothingBack,
     'own-marks-forgotten': ownMarksForgotten,
     'event-time-forgotten': eventTimeForgotten,
     'watermark-of-the-batch-end': watermarkOfTheBatchEnd,

@@ -3,16 +3,18 @@ import { slotOf } from '../../core/slot.ts'
 import type { DeadLetter } from '../../runtime/dead-letter.ts'
 import type { Simulation } from './simulation.ts'
 import type { Delivery } from './sinks.ts'
+import { SlidingWindows } from './sliding-oracle.ts'
 import { emptyLog, readTimedLog, type TimedLine, type TimedLog, type TimedRecord } from './timed-log.ts'
 import {
+  CountedWindows,
   FixedWindows,
   type KeyOracle,
   type KeyWindows,
   type Put,
   replayTimed,
+  Sessions,
   type TimedReplay,
   Watch,
-  windowsFor,
 } from './timed-oracle.ts'
 import { type TimedBySource, timedBySource } from './timed-source.ts'
 import {
@@ -48,6 +50,12 @@ export class VisitorOracle implements KeyOracle<Hit> {
       windows.take({ eventTimeMs, ownMarkMs, cents: value.cents, value }, watermarkMs, put)
     }
   }
+}
+
+function windowsFor(spec: WindowSpec, user: string): KeyWindows {
+  if (spec.count !== undefined) return new CountedWindows(spec, user)
+  if (spec.slides) return new SlidingWindows(spec, user)
+  return spec.everyMs === undefined ? new Sessions(spec, user) : new FixedWindows(spec, user)
 }
 
 /** What the second keyed stage keeps of a group. */
@@ -109,19 +117,21 @@ export function timedEvidenceOf(
     seen.add(identity)
     return true
   })
+  // Whom crashes met by chance is well when it is redriven.
+  const isKilled = ({ redrive }: TimedRecord<unknown>, id: string) => redrive === undefined && killed.has(id)
   const visitors = replayTimed({
     stage: timedNames.keyed,
     log: hits,
     slotOf: (key) => slotOf(key, visitorSlots),
     newKey: (user) => new VisitorOracle(user, windows),
-    fails: ({ value }, id) => value.fails !== 'never' || killed.has(id),
+    fails: (record, id) => record.value.fails !== 'never' || isKilled(record, id),
   })
   const groups = replayTimed<GroupResult, KeyOracle<GroupResult>>({
     stage: timedNames.second,
     log: results,
     slotOf: (key) => slotOf(key, groupSlots),
     newKey: (group) => new GroupOracle(group),
-    fails: (_, id) => killed.has(id),
+    fails: isKilled,
   })
   const source = timedBySource(run, entries, windows)
   const exemption = exemptionOf(run, hits, killed)

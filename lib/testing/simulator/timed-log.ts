@@ -40,9 +40,17 @@ export interface TimedLog<T> {
   readonly broken: readonly string[]
   /** By shard, the watermark at its end. */
   readonly watermarks: ReadonlyMap<string, number>
+  /** Upstreams whose records came to a shard that knew others by name, and not them. */
+  readonly unnamed: ReadonlySet<string>
 }
 
-export const emptyLog: TimedLog<never> = { lines: [], contradictions: [], broken: [], watermarks: new Map() }
+export const emptyLog: TimedLog<never> = {
+  lines: [],
+  contradictions: [],
+  broken: [],
+  watermarks: new Map(),
+  unnamed: new Set(),
+}
 
 interface Status {
   state: 'idle' | 'open' | 'closed'
@@ -131,6 +139,7 @@ export function readTimedLog<T>(stream: StreamState): TimedLog<T> {
   const seen = new Seen()
   const lines: TimedLine<T>[] = []
   const broken: string[] = []
+  const unnamed = new Set<string>()
   const readings = new Map<string, Reading>()
   for (const shard of stream.shards.values()) {
     const reading = inherited(shard.parents.map((parent) => readings.get(parent) as Reading))
@@ -143,7 +152,11 @@ export function readTimedLog<T>(stream: StreamState): TimedLog<T> {
         for (const { upstream, state, markMs } of frame.news) note(reading, upstreamName(upstream), state, markMs)
         if (frame.from === 'announcer') reading.isKnown = true
       }
-      if (frame?.kind === 'frame') note(reading, upstreamName(frame.upstream), 'open', frame.markMs)
+      if (frame?.kind === 'frame') {
+        const name = upstreamName(frame.upstream)
+        if (reading.isKnown && !reading.upstreams.has(name)) unnamed.add(name)
+        note(reading, name, 'open', frame.markMs)
+      }
       moveWatermark(reading)
       reading.processingMs = Math.max(reading.processingMs, arrivalMs)
       const slot = frame?.slot ?? Math.min(...shard.slots)
@@ -165,7 +178,7 @@ export function readTimedLog<T>(stream: StreamState): TimedLog<T> {
     }
   }
   const watermarks = new Map([...readings].map(([shard, { watermarkMs }]) => [shard, watermarkMs]))
-  return { lines, contradictions: seen.contradictions, broken, watermarks }
+  return { lines, contradictions: seen.contradictions, broken, watermarks, unnamed }
 }
 
 /** Redriven records always are new to the log: their key knows which it took. */

@@ -78,6 +78,7 @@ export class FixedWindows implements KeyWindows {
   }
 
   fire(watermarkMs: number, put: Put): void {
+    if (this.#open.size === 0) return
     const { emit, graceMs } = this.#spec
     for (const window of [...this.#open.values()].sort((a, b) => a.endMs - b.endMs)) {
       const overMs = window.endMs + graceMs
@@ -155,6 +156,7 @@ export class Sessions implements KeyWindows {
   }
 
   fire(watermarkMs: number, put: Put): void {
+    if (this.#records.length === 0) return
     const { sizeMs, graceMs, emit } = this.#spec
     const sessions = sessionsOf(this.#records, sizeMs)
     for (const session of sessions) {
@@ -202,11 +204,6 @@ export class CountedWindows implements KeyWindows {
   fire(): void {
     // No time closes them.
   }
-}
-
-export function windowsFor(spec: WindowSpec, user: string): KeyWindows {
-  if (spec.count !== undefined) return new CountedWindows(spec, user)
-  return spec.everyMs === undefined ? new Sessions(spec, user) : new FixedWindows(spec, user)
 }
 
 /** What the watch keeps of one user. */
@@ -361,8 +358,10 @@ class Replay<T, K extends KeyOracle<T>> implements TimedReplay<T, K> {
   /** The outputs of one step are told apart by their order in each sink. */
   #putAt(line: TimedLine<T>, firing: string | undefined): Put {
     const counts = new Map<string, number>()
-    const place = this.#placeOf(line, firing)
+    // Most keys fire nothing at most numbers.
+    let place: string | undefined
     return (sink, value) => {
+      place ??= this.#placeOf(line, firing)
       const index = counts.get(sink) ?? 0
       counts.set(sink, index + 1)
       const identity = `${sink}:${place}/${index}`

@@ -1,5 +1,6 @@
 /** What follows from the source alone: own marks, what is late, and what each window amounts to in the end. */
 import type { Simulation } from './simulation.ts'
+import { slidingOf } from './sliding-oracle.ts'
 import { type Gathered, sessionsOf, startsOf } from './timed-oracle.ts'
 import { farMs, type Hit, type TimedEntry, timedNames, type WindowSpec } from './timed-workload.ts'
 
@@ -54,11 +55,16 @@ export function timedBySource(
   for (const spec of windows) {
     // Which records share a window of so many depends on the order in which they come.
     if (spec.count !== undefined) continue
-    const { inTime, isLate } = spec.everyMs === undefined ? bySession(spec, good) : byWindow(spec, good)
+    const { inTime, isLate } = followsFrom(spec, good)
     late.set(spec.name, new Set(good.filter(isLate).map(({ hit }) => hit)))
     outcomes.set(spec.name, inTime)
   }
   return { hits, dead, late, outcomes }
+}
+
+function followsFrom(spec: WindowSpec, hits: readonly SourceHit[]) {
+  if (spec.slides) return bySliding(spec, hits)
+  return spec.everyMs === undefined ? bySession(spec, hits) : byWindow(spec, hits)
 }
 
 function byWindow(spec: WindowSpec, hits: readonly SourceHit[]) {
@@ -91,6 +97,23 @@ function bySession({ sizeMs, graceMs }: WindowSpec, hits: readonly SourceHit[]) 
         (session) => [windowName(user, session.startMs, session.endMs), amountOf(session)] as const,
       ),
     ),
+  )
+  return { inTime, isLate }
+}
+
+function bySliding({ sizeMs, graceMs }: WindowSpec, hits: readonly SourceHit[]) {
+  const isLate = ({ eventTimeMs, ownMarkMs }: SourceHit) => eventTimeMs + sizeMs + graceMs <= ownMarkMs
+  const users = Map.groupBy(
+    hits.filter((hit) => !isLate(hit)),
+    ({ user }) => user,
+  )
+  const inTime = new Map(
+    [...users].flatMap(([user, own]) => {
+      const records = own.map((hit) => ({ ...hit, overMs: hit.ownMarkMs - graceMs }))
+      return slidingOf(records, sizeMs).map(
+        (window) => [windowName(user, window.startMs, window.endMs), amountOf(window)] as const,
+      )
+    }),
   )
   return { inTime, isLate }
 }

@@ -20,6 +20,7 @@ import { calendarDays } from '../../time/windows/calendar-days.ts'
 import { countWindow } from '../../time/windows/count-window.ts'
 import { hopping, tumbling } from '../../time/windows/hopping.ts'
 import { session } from '../../time/windows/session.ts'
+import { sliding } from '../../time/windows/sliding.ts'
 import type { KeyedStream, Stream } from '../../topology/stream.ts'
 import { Topology } from '../../topology/topology.ts'
 import type { Random } from './random.ts'
@@ -56,12 +57,14 @@ export interface WindowOutput {
 /** What a kind of windows is, for the topology and for the oracle. */
 export interface WindowSpec {
   readonly name: string
-  /** Undefined for sessions. */
+  /** Undefined for sessions, and for windows that slide. */
   readonly everyMs: number | undefined
   /** Of a session, the gap. */
   readonly sizeMs: number
   readonly graceMs: number
   readonly emit: 'on-close' | 'final' | 'on-update'
+  /** True for windows that move with the records. */
+  readonly slides?: true
   /** Of windows of so many records; they have no size. */
   readonly count?: number
   /** Of calendar days, the time zone: one whose days are those of UTC while a run lasts, so that the oracle needs no calendar. */
@@ -112,6 +115,14 @@ export const moreWindows: readonly WindowSpec[] = [
     emit: 'on-close',
     zone: 'Atlantic/Reykjavik',
   },
+]
+
+/** Of these a third of the sources have one. */
+export const slidingWindows: readonly WindowSpec[] = [
+  { name: 'slides', everyMs: undefined, slides: true, sizeMs: 60_000, graceMs: 20_000, emit: 'on-close' },
+  { name: 'strict-slides', everyMs: undefined, slides: true, sizeMs: 45_000, graceMs: 0, emit: 'on-close' },
+  { name: 'slide-finals', everyMs: undefined, slides: true, sizeMs: 60_000, graceMs: 20_000, emit: 'final' },
+  { name: 'slide-updates', everyMs: undefined, slides: true, sizeMs: 30_000, graceMs: 10_000, emit: 'on-update' },
 ]
 
 /** What a redeploy adds: windows with sinks of their own, and a sink of the stage that reads the source. */
@@ -169,9 +180,10 @@ export function timedTopology(
   return app
 }
 
-const windowsOf = ({ sizeMs, everyMs, graceMs, zone }: WindowSpec) => {
+const windowsOf = ({ sizeMs, everyMs, graceMs, zone, slides }: WindowSpec) => {
   const [size, grace] = [milliseconds(sizeMs), milliseconds(graceMs)]
   if (zone !== undefined) return calendarDays(zone, { grace })
+  if (slides) return sliding(size, { grace })
   if (everyMs === undefined) return session(size, { grace })
   return everyMs === sizeMs ? tumbling(size, { grace }) : hopping(size, { every: milliseconds(everyMs), grace })
 }

@@ -1,10 +1,11 @@
 /** When an alarm goes off, as CloudFormation is told, is what docs/operations.md says of it. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { CfnAlarm } from 'aws-cdk-lib/aws-cloudwatch'
+import type { Alarm, CfnAlarm } from 'aws-cdk-lib/aws-cloudwatch'
 import { bookingRequests, bookingsApp, hotelBookings, lateBookings } from '../../../functions/bookings/topology.ts'
 import { bind, KinesisSink, KinesisSource, StreamApplication } from '../../../lib/cdk/index.ts'
 import { alarmRules, type StageAlarm } from '../../../lib/cdk/watch/alarm-rules.ts'
+import { linesIn } from '../kafka/world.ts'
 import { ridesIn } from '../rides.ts'
 import { entry, newStack, newStream } from '../world.ts'
 
@@ -22,7 +23,7 @@ function thresholdText(name: string, { threshold, comparisonOperator }: CfnAlarm
   if (isBelow) return 'below'
   // Of the timeout of a minute.
   if (name === 'duration') return `over ${(threshold ?? 0) / 600} %`
-  if (/age|lag/.test(name)) return `over ${(threshold ?? 0) / 60_000} min`
+  if (/age|watermark-lag/.test(name)) return `over ${(threshold ?? 0) / 60_000} min`
   return threshold === 0 ? '' : `over ${threshold?.toLocaleString('en-US')} `
 }
 
@@ -58,8 +59,13 @@ function skewed() {
   return ofBookings?.of('booking-requests', 'skewed')
 }
 
+/** Those that the stage of the rides does not have. */
+const ofOthers: Partial<Record<StageAlarm, () => Alarm | undefined>> = {
+  skewed,
+  'offset-lag': () => linesIn(newStack()).alarms?.of('lines', 'offset-lag'),
+}
 const ofStages = (Object.keys(alarmRules) as StageAlarm[]).map(
-  (name) => [name, name === 'skewed' ? skewed() : alarms?.of('by-driver', name)] as const,
+  (name) => [name, ofOthers[name]?.() ?? alarms?.of('by-driver', name)] as const,
 )
 const ofAnnouncer = (['errors', 'silent'] as const).map(
   (name) => [`announcer ${name}`, alarms?.ofAnnouncer(name)] as const,

@@ -332,6 +332,41 @@ describe('a rebalance', () => {
     expect(world.mapping.status().pollers).toHaveLength(2)
   })
 
+  test('follows where the group has begun a generation that was not joined: what was in flight comes again', async () => {
+    const world = new KafkaWorld()
+    world.answer = async () => {
+      await world.clock.sleep(2_000)
+      return answered(null)
+    }
+    world.put(0, 'a')
+    await world.run()
+    world.kafka.rebalanceGroup(world.group)
+    await world.clock.advance(10_000)
+    expect([world.batches, world.committed]).toEqual([['0:0', '0:0'], { 0: 1 }])
+  })
+
+  test('that finds no group to join is tried again until it does', async () => {
+    let refusals = 0
+    const world = new KafkaWorld(
+      {},
+      {
+        group: ({ join }) => ({
+          async join(onLost) {
+            if (refusals-- > 0) throw new Error('the coordinator is away')
+            return join(onLost)
+          },
+        }),
+      },
+    )
+    await world.run()
+    refusals = 2
+    world.mapping.rebalance(2)
+    await world.clock.advance(300)
+    expect(world.mapping.status()).toMatchObject({ state: 'blocked', pollers: [{ lane: 0 }] })
+    await world.clock.advance(10_000)
+    expect(world.mapping.status().pollers).toHaveLength(2)
+  })
+
   test('a stop waits for what older pollers have in flight', async () => {
     const world = new KafkaWorld()
     let end = () => {}

@@ -1,4 +1,5 @@
 import {
+  type ConsumerGroup,
   type InvocationInfo,
   type InvocationOutcome,
   KafkaEventSourceMapping,
@@ -48,6 +49,8 @@ export interface KafkaWorldOptions {
   readonly reader?: ModelTopicOptions
   readonly format?: Partial<KafkaSourceOptions>
   readonly hasDestination?: boolean
+  /** Stands before the group of the model. */
+  readonly group?: (group: ConsumerGroup) => ConsumerGroup
 }
 
 /** A mapping over the model of a topic, with a function that answers as the test says. */
@@ -79,11 +82,12 @@ export class KafkaWorld {
   /** Another mapping on the same cluster and group: a restart. */
   create(): KafkaEventSourceMapping {
     const { kafka, settings, clock } = this
+    const { group = (same) => same } = this.#options
     return new KafkaEventSourceMapping({
       settings,
       format: kafkaFormat({ topic, clusterArn, bootstrapServers: 'b-1.test:9098', ...this.#options.format }),
       reader: modelTopic(kafka, topic, this.#options.reader),
-      group: modelGroup(kafka, topic, this.group),
+      group: group(modelGroup(kafka, topic, this.group)),
       invoker: { invoke: async (event, info) => this.#invoke(event as KafkaDelivery['event'], info) },
       clock,
       ...(this.#options.hasDestination ? { onFailure: this.destination } : {}),

@@ -91,6 +91,51 @@ test('what is kept is what the table returns: anything else is refused at once',
   expect(() => of(dated, [1])).toThrow('`add` of a custom aggregator gave.at is a Date')
 })
 
+test('a custom accumulator that a value leaves as it is stays the same, and what `init` gave is looked through like any other', () => {
+  const largest = custom<number, { readonly of: readonly number[] }, number>({
+    init: () => nothing,
+    add: (before, n) => (n > (before.of[0] ?? 0) ? { of: [n] } : before),
+    merge: (a, b) => ((a.of[0] ?? 0) >= (b.of[0] ?? 0) ? a : b),
+    result: ({ of: [most = 0] }) => most,
+  })
+  const nothing = { of: [] as number[] }
+  const begun = largest.add(largest.init(), -1, at)
+  expect([begun === nothing, begun, Object.isFrozen(begun), Object.isFrozen(begun.of)]).toEqual([
+    false,
+    nothing,
+    true,
+    true,
+  ])
+  const five = largest.add(begun, 5, at)
+  expect([largest.add(five, 3, at), largest.merge(five, begun), largest.merge(begun, five)]).toEqual([five, five, five])
+  expect(largest.add(five, 3, at)).toBe(five)
+  expect(largest.merge(begun, five)).toBe(five)
+  expect(largest.add(largest.decode(stored(largest, five)), 4, at)).toEqual({ of: [5] })
+
+  const dated = custom({ init: () => ({ at: new Date(0) }), add: self, merge: self, result: self })
+  expect(() => of(dated, [1])).toThrow('`add` of a custom aggregator gave.at is a Date')
+})
+
+test('bytes in a custom accumulator are copied each time: they cannot be frozen', () => {
+  const last = custom<number, Uint8Array, number>({
+    init: () => new Uint8Array(1),
+    add(bytes, n) {
+      bytes[0] = n
+      return bytes
+    },
+    merge: self,
+    result: ([n = 0]) => n,
+  })
+  const one = last.add(last.init(), 1, at)
+  const loaded = last.decode(stored(last, one))
+  for (const before of [one, loaded]) {
+    const two = last.add(before, 2, at)
+    last.add(two, 3, at)
+    const four = last.add(two, 4, at)
+    expect([four === two, last.result(four)]).toEqual([false, 4])
+  }
+})
+
 test('no step can change a custom accumulator', () => {
   const changing = custom<number, { n: number }, number>({
     init: () => ({ n: 0 }),

@@ -1,9 +1,12 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { MillraceError } from '../../../lib/core/errors.ts'
+import { decodeUtf8 } from '../../../lib/core/utf8.ts'
+import { ShortTexts } from '../../../lib/runtime/frames/byte-reader.ts'
 import type { ControlFrame, Frame, RedriveFrame } from '../../../lib/runtime/frames/frame.ts'
 import {
   decodeFrame,
+  decodeIncoming,
   encodeControl,
   encodeFrame,
   encodeRedriveFrame,
@@ -16,6 +19,7 @@ function encode(frame: Frame | ControlFrame | RedriveFrame): Uint8Array {
   if (frame.kind === 'frame') return encodeFrame(frame).bytes
   return (frame.kind === 'control' ? encodeControl(frame) : encodeRedriveFrame(frame)).bytes
 }
+const asText = (value: Uint8Array): string | Uint8Array => decodeUtf8(value) ?? value
 const anyKind = fc.oneof(anyFrame, anyControl, anyRedriveFrame)
 
 function failureOf(bytes: Uint8Array): unknown {
@@ -81,6 +85,35 @@ describe('frames (F1: what is decoded equals what was encoded)', () => {
       fc.property(anyKind, (frame) => expect(decodeFrame(encode(frame))).toEqual(frame)),
       { numRuns: 500 },
     )
+  })
+
+  test('for the stage that it was sent to, too: with values as texts where they are UTF-8', () => {
+    // Of a few texts, so that the same ones come again, in other frames and at places that others have taken.
+    const shortTexts = new ShortTexts()
+    const asTexts = (frame: Frame | ControlFrame | RedriveFrame) =>
+      frame.kind === 'control'
+        ? frame
+        : { ...frame, records: frame.records.map((record) => ({ ...record, value: asText(record.value) })) }
+    fc.assert(
+      fc.property(anyKind, (frame) => {
+        const bytes = encode(frame)
+        for (const texts of [shortTexts, shortTexts, undefined]) {
+          expect(decodeIncoming(bytes, texts)).toEqual(asTexts(decodeFrame(bytes)))
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('short texts that share a place are told apart', () => {
+    const texts = new ShortTexts()
+    for (let round = 0; round < 2; round++) {
+      for (let i = 0; i < 20_000; i++) {
+        const bytes = Buffer.from(`-user-${i}-`)
+        expect(texts.read(bytes, 1, bytes.length - 1)).toBe(`user-${i}`)
+      }
+    }
+    expect(texts.read(Buffer.from('k\u00e4se'), 0, 5)).toBeUndefined()
   })
 
   test('wherever in memory the bytes lie', () => {

@@ -12,6 +12,7 @@ import {
 } from '../../../lib/index.ts'
 import type { StateDeclarations } from '../../../lib/operators/keyed/declarations.ts'
 import type { Windows } from '../../../lib/operators/keyed/window/window.ts'
+import { sourceLineage } from '../../../lib/testing/memory-streams.ts'
 import type { SessionWindows } from '../../../lib/time/windows/session.ts'
 import { StageWorld } from '../stage-world.ts'
 import { adder, value } from './keyed-world.ts'
@@ -60,6 +61,22 @@ test('other slots than those that the state was made with are refused', async ()
   await expect(onTableOf(stage('app', 'by-key'), stage('app', 'by-key', { slots: 4 }))).rejects.toThrow(
     'stage "by-key" of topology "app" has 4 slots, but its state was made with 1',
   )
+})
+
+test('a topic for a stage whose state was made from a stream is refused, and a stream for one of a topic', async () => {
+  const onTopic = { lineage: () => ({ ...sourceLineage, identity: async () => 'topic-1' }) }
+  const fromStream = stage('app', 'by-key')
+  fromStream.frame([value('a', 1)])
+  expect(await fromStream.run(fromStream.container())).toBe(1)
+  fromStream.frame([value('a', 10)])
+  await expect(fromStream.run(fromStream.container({}, onTopic))).rejects.toThrow(
+    /^stage "by-key" of topology "app" reads a topic, but its state was made from a stream: .*give the stage another name/,
+  )
+  const fromTopic = stage('app', 'by-key')
+  fromTopic.frame([value('a', 1)])
+  expect(await fromTopic.run(fromTopic.container({}, onTopic))).toBe(1)
+  fromTopic.frame([value('a', 10)])
+  await expect(fromTopic.run(fromTopic.container())).rejects.toMatchObject({ code: 'log-changed' })
 })
 
 function keeping(states: StateDeclarations) {

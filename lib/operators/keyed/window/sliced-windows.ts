@@ -71,7 +71,9 @@ class SlicedLink<T> implements WindowLink<T> {
     const slices = this.#filled(before.slices, place, { startMs, fromEndMs }, value, record)
     const { emit } = this.#declaration
     const putsOut = emit === 'on-update' || (emit === 'on-close' && fromEndMs <= watermarkMs)
-    this.#state.set(putsOut ? this.#updated(slices, before, startMs, fromEndMs, watermarkMs) : { ...before, slices })
+    this.#state.set(
+      putsOut ? this.#updated(slices, before, startMs, fromEndMs, watermarkMs) : { slices, emitted: before.emitted },
+    )
     if (place < 0) this.#state.wakeBy(this.#dueAfter(slices, watermarkMs))
   }
 

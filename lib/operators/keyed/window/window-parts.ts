@@ -69,8 +69,8 @@ export class WindowState<S> {
 /** Puts out one result. */
 export function emitResult(
   { context, results }: Pick<LinkedParts<never>, 'context' | 'results'>,
-  result: Omit<WindowResult<Key, unknown>, 'key'>,
+  { window, revision, isFinal, isRetracted, value }: Omit<WindowResult<Key, unknown>, 'key'>,
 ): void {
-  const record: RecordInfo = context.result(result.window.endMs - 1)
-  results({ key: context.key(), ...result }, record)
+  const record: RecordInfo = context.result(window.endMs - 1)
+  results({ key: context.key(), window, revision, isFinal, isRetracted, value }, record)
 }

@@ -1,0 +1,132 @@
+/** Where functions stand: in the cluster's network where they speak to it, and nowhere where Lambda's pollers read for them. */
+import type { Stack } from 'aws-cdk-lib'
+import { Template } from 'aws-cdk-lib/assertions'
+import { SecurityGroup, Vpc } from 'aws-cdk-lib/aws-ec2'
+import type { Construct } from 'constructs'
+import {
+  bind,
+  type ClusterConnection,
+  type ClusterNetwork,
+  CustomSink,
+  DeadLetters,
+  KafkaCluster,
+  KafkaSink,
+  KafkaSource,
+  StreamApplication,
+} from '../../../lib/cdk/index.ts'
+import { Topology, text } from '../../../lib/index.ts'
+import { entry, newStack } from '../world.ts'
+import { linesIn, mskIn, networkIn } from './world.ts'
+
+/** The `VpcConfig` of the function of a construct, with logical ids in short. */
+function networkOf(stack: Stack, target: Construct) {
+  const id = stack.getLogicalId(target.node.defaultChild as never)
+  const { VpcConfig } = Template.fromStack(stack).toJSON().Resources[id].Properties
+  return VpcConfig === undefined ? undefined : JSON.stringify(VpcConfig).match(/\w+?(?=[0-9A-F]{8}")/g)
+}
+
+/** A keyed stage behind lines, all of whose frames go through Kinesis. */
+function keyedIn(stack: Stack, cluster: ClusterConnection) {
+  const app = new Topology('counts-app')
+  const lines = app.source('lines', text())
+  const out = app.sink<number>('out')
+  lines
+    .keyBy('by-line', (line) => line)
+    .aggregate('count', { init: () => 0, add: (n) => n + 1, result: (n) => n }, { emit: 'on-update' })
+    .to(out)
+  return new StreamApplication(stack, 'App', {
+    topology: app,
+    entry,
+    bind: [bind(lines, new KafkaSource(cluster, 'lines')), bind(out, new CustomSink())],
+  })
+}
+
+const inVpc = ['VpcClients', 'VpcPrivateSubnet1Subnet', 'VpcPrivateSubnet2Subnet']
+
+describe('a function stands', () => {
+  it('outside where it only reads a topic', () => {
+    const stack = newStack()
+    const source = new KafkaSource(mskIn(stack, { network: networkIn(stack) }), 'lines')
+    const application = linesIn(stack, { source })
+    expect(networkOf(stack, application.stage('lines').function)).toBeUndefined()
+  })
+
+  it("in the cluster's network where it writes to a topic", () => {
+    const stack = newStack()
+    const cluster = mskIn(stack, { network: networkIn(stack) })
+    const application = linesIn(stack, {
+      sink: new KafkaSink(cluster, 'out'),
+      source: new KafkaSource(cluster, 'lines'),
+    })
+    expect(networkOf(stack, application.stage('lines').function)).toEqual(inVpc)
+    Template.fromStack(stack).hasResourceProperties('AWS::IAM::Role', {
+      Policies: [{ PolicyDocument: { Statement: [{ Resource: '*' }] } }],
+    })
+  })
+
+  it('there where its dead letters are in a topic', () => {
+    const stack = newStack()
+    const cluster = mskIn(stack, { network: networkIn(stack) })
+    const application = linesIn(stack, {
+      source: new KafkaSource(cluster, 'lines'),
+      more: { deadLetters: DeadLetters.topic(cluster, 'failed') },
+    })
+    expect(networkOf(stack, application.stage('lines').function)).toEqual(inVpc)
+  })
+
+  it('there where it feeds a keyed stage, and so does the announcer, but not what reads Kinesis', () => {
+    const stack = newStack()
+    const application = keyedIn(stack, mskIn(stack, { network: networkIn(stack) }))
+    expect(networkOf(stack, application.stage('lines').function)).toEqual(inVpc)
+    expect(application.announcer && networkOf(stack, application.announcer.function)).toEqual(inVpc)
+    expect(networkOf(stack, application.stage('by-line').function)).toBeUndefined()
+  })
+
+  it('where the user says, before all', () => {
+    const stack = newStack()
+    const cluster = mskIn(stack, { network: networkIn(stack) })
+    const own = new Vpc(stack, 'Own', { maxAzs: 1 })
+    const application = linesIn(stack, { sink: new KafkaSink(cluster, 'out'), stage: { function: { vpc: own } } })
+    expect(networkOf(stack, application.stage('lines').function)?.join()).toMatch(/Own/)
+    expect(networkOf(stack, application.stage('lines').function)?.join()).not.toMatch(/Clients/)
+  })
+
+  it('in a security group of its own where the network names none', () => {
+    const stack = newStack()
+    const { vpc } = networkIn(stack)
+    const application = linesIn(stack, { sink: new KafkaSink(mskIn(stack, { network: { vpc } }), 'out') })
+    expect(networkOf(stack, application.stage('lines').function)?.join()).toMatch(/ApplinesFunctionSecurityGroup/)
+    expect(application.stage('lines').function.connections.securityGroups).toHaveLength(1)
+  })
+})
+
+describe('two clusters', () => {
+  /** Lines of one cluster that go to another, and whose dead letters are in the first. */
+  const between = (stack: Stack, network: ClusterNetwork, ofOther: ClusterNetwork) => {
+    const cluster = mskIn(stack, { network })
+    const brokers = ['kafka:9092']
+    const other = KafkaCluster.selfManaged({ brokers, auth: 'none', network: ofOther })
+    return linesIn(stack, {
+      source: new KafkaSource(cluster, 'lines'),
+      sink: new KafkaSink(other, 'out'),
+      more: { deadLetters: DeadLetters.topic(cluster, 'failed') },
+    })
+  }
+
+  it('of one VPC are reached with the security groups of both', () => {
+    const stack = newStack()
+    const network = networkIn(stack)
+    const securityGroups = [new SecurityGroup(stack, 'OtherClients', { vpc: network.vpc })]
+    const application = between(stack, network, { vpc: network.vpc, securityGroups })
+    expect(networkOf(stack, application.stage('lines').function)).toEqual(
+      expect.arrayContaining(['OtherClients', ...inVpc]),
+    )
+  })
+
+  it('of two VPCs are refused', () => {
+    const stack = newStack()
+    expect(() => between(stack, networkIn(stack), networkIn(stack, 'Other'))).toThrow(
+      /the function of stage "lines" reaches the clusters .* which are in several VPCs, and a function stands in one: give it a VPC/,
+    )
+  })
+})

@@ -1,0 +1,62 @@
+/**
+ * Ends the workers of an application by SIGKILL in the middle of their batches, twice in each stage. A stage with state dies at
+ * a write of it, before the effect or behind it, when it has published and not committed, or committed and not written its progress; one without
+ * when outputs of its batch appear in a sink's topic.
+ */
+import { systemClock } from '../../../lib/aws/system-clock.ts'
+import { DynamoError } from '../../../lib/emulator/dynamodb/index.ts'
+import { tableNameOf } from '../../../lib/plan/plan.ts'
+import type { Random } from '../../../lib/testing/simulator/random.ts'
+import type { BrokerApplication } from './broker-application.ts'
+import type { BrokerStage } from './broker-stage.ts'
+
+const mostPerStage = 2
+const writes = new Set(['PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem', 'TransactWriteItems'])
+const betweenLooksMs = 5
+
+/** Kills the workers that are at a batch, at once; true where there was one. */
+function strike({ workers }: BrokerStage): boolean {
+  const busy = workers.workers().filter(({ state }) => state === 'busy')
+  for (const { id } of busy) void workers.kill(id)
+  return busy.length > 0
+}
+
+/** Kills at writes of the state, while the service that keeps it goes on. */
+export function killAtWrites({ dynamodb, planned, stages }: BrokerApplication, random: Random): void {
+  const { model } = dynamodb
+  const call = model.call.bind(model)
+  const victims = stages
+    .filter(({ kind }) => kind !== 'stateless')
+    .map((stage) => ({ stage, table: tableNameOf(planned.topology, stage.name), left: mostPerStage, next: 4 }))
+  model.call = ((name: 'PutItem', input: never) => {
+    const victim = writes.has(name) && victims.find(({ table }) => JSON.stringify(input).includes(`"${table}"`))
+    if (!victim || victim.left === 0 || --victim.next > 0) return call(name, input)
+    victim.left -= 1
+    victim.next = random.integer(4, 12)
+    if (random.chance(0.5)) {
+      strike(victim.stage)
+      throw new DynamoError('InternalServerError', 'the process that asked is gone')
+    }
+    const answer = call(name, input)
+    strike(victim.stage)
+    return answer
+  }) as typeof model.call
+}
+
+/** Kills when outputs have appeared since the last kill, until it has done so twice or everything is done. */
+export async function killAtOutputs(application: BrokerApplication, source: string, sink: string): Promise<void> {
+  const [stage] = application.stages
+  let seen = 0
+  for (let left = mostPerStage; left > 0 && stage; ) {
+    const [{ records }, { records: given, committed }] = [
+      await application.count(sink),
+      await application.count(source),
+    ]
+    if (given > 0 && committed === given) return
+    if (records > seen && strike(stage)) {
+      left -= 1
+      seen = records + 20
+    }
+    await systemClock.sleep(betweenLooksMs)
+  }
+}
