@@ -69,12 +69,16 @@ export async function measureMassClose({
   const frames = await open(store, windows)
   const results = new Results()
   const random = seeded(windows)
+  // By commits of all invocations, of which there are as many as windows at least: so how fast the machine is, and how many invocations
+  // it takes therefore, decides nothing. One falls in each equal share.
+  const killAt = Array.from({ length: kills }, (_, i) => 1 + Math.floor(((i + random()) * windows) / kills))
+  const commits = { begun: 0 }
   const tally = { invocations: 0, killed: 0, crashed: 0, pastDeadline: 0, mostPastMs: 0, heapBytes: 0 }
   const beginMs = systemClock.nowMs()
   for (let left = frames.length; left > 0 && tally.invocations < mostInvocations; ) {
     tally.invocations++
-    const commits = tally.killed < kills ? Math.floor(random() * Math.min(windows, 20_000)) : undefined
-    const word = await invocation({ store, results, frames, heapMiB, invocationMs, killAfterCommits: commits })
+    const killAtCommit = killAt[tally.killed]
+    const word = await invocation({ store, results, frames, heapMiB, invocationMs, commits, killAtCommit })
     if (word === 'killed') tally.killed++
     else if (word === 'crashed') tally.crashed++
     else {
@@ -122,8 +126,10 @@ interface Invocation {
   readonly frames: readonly SentFrame[]
   readonly heapMiB: number
   readonly invocationMs: number
-  /** Undefined lets it live. */
-  readonly killAfterCommits: number | undefined
+  /** Of all invocations so far. */
+  readonly commits: { begun: number }
+  /** Which of them ends its process; undefined lets it live. */
+  readonly killAtCommit: number | undefined
 }
 
 type Ended = Extract<FromWorker, { kind: 'done' }> | 'killed' | 'crashed'
@@ -149,8 +155,8 @@ const tell = (worker: ChildProcess, word: ToWorker): void => {
   if (worker.connected) worker.send(word, () => undefined)
 }
 
-function outcomeOf(worker: ChildProcess, { store, results, killAfterCommits }: Invocation): Promise<Ended> {
-  let [commits, isKilled] = [0, false]
+function outcomeOf(worker: ChildProcess, { store, results, commits, killAtCommit }: Invocation): Promise<Ended> {
+  let isKilled = false
   const serve = async (method: string, args: readonly unknown[]): Promise<unknown> => {
     if (method === 'deliver') return results.take(args[0] as readonly Item[])
     const call = Reflect.get(store, method) as (...given: readonly unknown[]) => Promise<unknown>
@@ -159,10 +165,10 @@ function outcomeOf(worker: ChildProcess, { store, results, killAfterCommits }: I
   return new Promise((resolve) => {
     worker.on('exit', () => resolve(isKilled ? 'killed' : 'crashed'))
     worker.on('message', async (word: FromWorker) => {
-      if (word.kind === 'done') return resolve(word)
-      // What it asked for before it was killed, and was not begun, never happens.
+      // What it asked for or answered before it was killed, and was not begun, never happens.
       if (isKilled) return
-      if (word.method === 'commit' && ++commits === killAfterCommits) {
+      if (word.kind === 'done') return resolve(word)
+      if (word.method === 'commit' && ++commits.begun >= (killAtCommit ?? Number.POSITIVE_INFINITY)) {
         isKilled = true
         worker.kill('SIGKILL')
         return

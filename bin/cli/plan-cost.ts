@@ -15,6 +15,7 @@ export function loadOf(args: Arguments): Load {
     collapse: numberOf(args, 'collapse', 1) ?? 1,
     stateGb: numberOf(args, 'state-gb', 0) ?? 1,
     ...(pollerGroups === undefined ? {} : { pollerGroups }),
+    ...(args.has('keyed-topics') ? { keyedLogs: 'topics' } : {}),
   }
 }
 
@@ -38,6 +39,7 @@ export function costLines(planned: Plan, load: Load): readonly string[] {
     ...table(rows, [false, true, true]),
     '',
     flinkLine(flinkIsCheaperFrom(planned, load)),
+    ...(load.keyedLogs === 'topics' ? [topicsLine(load)] : []),
     `us-east-1, prices of ${pricesAsOf}, no free tier; collapse ${load.collapse}, ${load.stateGb} GB of state, records of ${assumptions.recordKb} KB, every record passed on to every stage. The sources' and sinks' own streams are not part of it. docs/cli.md has the other assumptions.`,
   ]
 }
@@ -45,6 +47,15 @@ export function costLines(planned: Plan, load: Load): readonly string[] {
 const rateText = (rate: number): string => `${rate < 10 ? rate : grouped(rate)}/s`
 const dollars = (amount: number): string =>
   amount.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
+
+/** What stands in place of streams that are not there. */
+function topicsLine({ pollerGroups }: Load): string {
+  const pollers =
+    pollerGroups === undefined
+      ? 'on demand, which cost nothing of their own (--poller-groups counts provisioned ones)'
+      : 'counted as provisioned, in the groups that were said'
+  return `Keyed stages read Kafka topics, so no Kinesis is counted: their pollers are ${pollers}, and what the cluster charges for brokers and what they keep is not priced.`
+}
 
 function flinkLine(rate: number | undefined): string {
   const assumed = `where one of its units takes ${grouped(assumptions.flinkRecordsPerKpuSecond)} records a second`

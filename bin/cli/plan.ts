@@ -18,19 +18,24 @@ export const planSyntax: CommandSyntax = {
     'state-gb': { value: 'G', help: 'what all state tables hold, in GB; 1 unless said' },
     'poller-groups': {
       value: 'P',
-      help: `groups of provisioned pollers of Kafka sources, from $${Math.round(pollersCost(1).perMonth)} a month each; none unless said`,
+      help: `groups of provisioned pollers of Kafka mappings, from $${Math.round(pollersCost(1).perMonth)} a month each; none unless said`,
     },
+    'keyed-topics': { help: 'keyed stages read Kafka topics: counts no Kinesis for them; brokers are not priced' },
   },
 }
 
 /** Throws a ConfigurationError for a topology that cannot run. */
 export async function runPlan(args: Arguments, say: Say): Promise<number> {
   const [file = ''] = args.positionals
-  const forCost = ['rate', 'collapse', 'state-gb', 'poller-groups'].find((flag) => args.has(flag))
+  const forCost = ['rate', 'collapse', 'state-gb', 'poller-groups', 'keyed-topics'].find((flag) => args.has(flag))
   if (forCost !== undefined && !args.has('cost')) throw usage(`--${forCost} is for --cost: give that too.`)
   if (args.has('cost') && args.has('mermaid')) throw usage('--cost and --mermaid are two answers: give one of them.')
   const { topology } = await loadUserCode(file)
   const planned = plan(topology)
+  if (args.has('keyed-topics') && !planned.stages.some(({ kind }) => kind === 'keyed'))
+    throw usage(
+      `--keyed-topics: topology "${planned.topology}" has no keyed stage, and so no topics of any: leave it out.`,
+    )
   if (args.has('cost')) for (const line of costLines(planned, loadOf(args))) say(line)
   else if (args.has('mermaid')) say(topology.describe('mermaid'))
   else for (const line of planLines(planned, topology.describe())) say(line)

@@ -23,6 +23,11 @@ export interface DeclaredStage {
   readonly stage: KeyedStage
 }
 
+/** What the stage reads. Of a topic the table alone says what there is to say: its brokers are seldom reached from here. */
+export type StageLog =
+  | { readonly kind: 'stream'; readonly name: string; readonly lineage: PartitionLineage }
+  | { readonly kind: 'topic' }
+
 export interface StatePlace {
   /** Such as `stage by-hotel of bookings (table bookings-by-hotel-state)`. */
   readonly title: string
@@ -33,8 +38,8 @@ export interface StatePlace {
   readonly store: StateStore
   /** Undefined where no topology is at hand: then states are shown as they are stored. */
   readonly declared: DeclaredStage | undefined
-  /** The stream that the stage reads; undefined where nobody said which. */
-  readonly stream: { readonly name: string; readonly lineage: PartitionLineage } | undefined
+  /** Undefined where it is a stream, and nobody said which. */
+  readonly log: StageLog | undefined
 }
 
 /** What the flags name, before the table is looked at. */
@@ -56,11 +61,18 @@ export async function openState(args: Arguments, stage: string, closing: Closing
   const client = named.dynamodb === undefined ? createDynamoDBClient() : localDynamoDBClient(named.dynamodb)
   closing.defer(() => client.destroy())
   const store = new DynamoDBStateStore({ client, tableName, stage, clock: systemClock })
-  const { slots, owner } = await ownerOf({ store, client, tableName, stage, declared })
+  const { slots, owner, isOnTopic } = await ownerOf({ store, client, tableName, stage, declared })
+  if (isOnTopic && args.has('stream')) {
+    throw usage(`stage "${stage}" reads a Kafka topic, whose partitions its table knows: leave --stream out.`)
+  }
   return {
     title: `stage ${stage} of ${owner} (table ${tableName})`,
     ...{ stage, slots, tableName, client, store, declared },
-    stream: streamName === undefined ? undefined : streamPlace(streamName, named.kinesis, closing),
+    log: isOnTopic
+      ? { kind: 'topic' }
+      : streamName === undefined
+        ? undefined
+        : stream(streamName, named.kinesis, closing),
   }
 }
 
@@ -99,10 +111,10 @@ function keyedStage(topology: Topology, name: string): KeyedStage {
   throw new ConfigurationError(`stage "${name}" of ${planned.topology} keeps no keys: ${remedy}.`)
 }
 
-function streamPlace(name: string, endpoint: string | undefined, closing: Closing): StatePlace['stream'] {
+function stream(name: string, endpoint: string | undefined, closing: Closing): StageLog {
   const client = kinesisClient(endpoint)
   closing.defer(() => client.destroy())
-  return { name, lineage: kinesisLineage({ client, streamName: name, clock: systemClock }) }
+  return { kind: 'stream', name, lineage: kinesisLineage({ client, streamName: name, clock: systemClock }) }
 }
 
 interface Claimed {
@@ -113,8 +125,15 @@ interface Claimed {
   readonly declared: DeclaredStage | undefined
 }
 
+interface Owner {
+  /** The topology. */
+  readonly owner: string
+  readonly slots: number
+  readonly isOnTopic: boolean
+}
+
 /** What the table says of itself, where that is what was asked for. */
-async function ownerOf(claimed: Claimed): Promise<{ readonly owner: string; readonly slots: number }> {
+async function ownerOf(claimed: Claimed): Promise<Owner> {
   const { tableName, stage, declared } = claimed
   const manifest = await readManifest(claimed)
   if (manifest === undefined) {
@@ -122,14 +141,14 @@ async function ownerOf(claimed: Claimed): Promise<{ readonly owner: string; read
       `The table ${tableName} holds no state: no stage has processed anything with it yet. Check its name, or wait for the first batch.`,
     )
   }
-  const { topology, stage: found, slots } = manifest as { readonly [name: string]: unknown }
+  const { topology, stage: found, slots, log } = manifest as { readonly [name: string]: unknown }
   if (found !== stage || (declared !== undefined && topology !== declared.topology.name)) {
     const asked = declared === undefined ? `stage "${stage}"` : `stage "${stage}" of ${declared.topology.name}`
     throw new ConfigurationError(
       `The table ${tableName} holds the state of stage "${found}" of ${topology}, not of ${asked}: name that stage, or another table.`,
     )
   }
-  return { owner: String(topology), slots: Number(slots) }
+  return { owner: String(topology), slots: Number(slots), isOnTopic: log === 'topic' }
 }
 
 async function readManifest({ store, client, tableName, stage }: Claimed): Promise<unknown> {

@@ -6,7 +6,7 @@ import type { KeyedProgress, UpstreamStatus } from '../../lib/runtime/progress/p
 import type { KeyOwn } from '../../lib/state/key-own.ts'
 import { printable } from './dead-letter-text.ts'
 import type { Explanation, HoldingPartition, ShownTimer } from './state-explain.ts'
-import type { StatePlace } from './state-place.ts'
+import type { StageLog, StatePlace } from './state-place.ts'
 import type { KeyPage, ListedKey, ShownKey, ShownState } from './state-reading.ts'
 import { counted } from './words.ts'
 
@@ -102,13 +102,14 @@ export function listLines({ keys, after }: KeyPage, { title, slots, stage }: Sta
 const shellWord = (text: string): string =>
   /^[\w.:/@%+-]+$/.test(text) ? text : `'${printable(text).replaceAll("'", `'\\''`)}'`
 
-export function explanationJson({ key, item, slot, partitions, current, own, timers }: Explanation): string {
+export function explanationJson({ log }: StatePlace, explanation: Explanation): string {
+  const { key, item, slot, partitions, current, own, timers } = explanation
   return JSON.stringify({
     ...{ key, slot, position: item.position },
     ...(item.expiresAtSeconds === undefined ? {} : { expiresAt: secondsText(item.expiresAtSeconds) }),
     ...(partitions === undefined
       ? {}
-      : { partitions: partitions.map(partitionJson), current: current?.partition ?? null }),
+      : { log: log?.kind, partitions: partitions.map(partitionJson), current: current?.partition ?? null }),
     timers: timers.map(({ timeMs, ...timer }) => ({ ...timer, time: timeText(timeMs) })),
     redrives: Object.keys(own.redrives ?? {}),
     own: plainValue(own),
@@ -117,9 +118,11 @@ export function explanationJson({ key, item, slot, partitions, current, own, tim
 
 function partitionJson({ partition, isClosed, progress }: HoldingPartition) {
   if (progress === undefined) return { partition, isClosed, progress: null }
-  const { completed, number, doneThrough, processingMs, watermarkMs, known, upstreams, failing, suspect } = progress
+  const { completed, number, doneThrough, processingMs, watermarkMs, known, upstreams, failing, suspect, log } =
+    progress
   return {
     ...{ partition, isClosed },
+    ...(log === undefined ? {} : { topicId: log }),
     progress: {
       ...{ completed, number, doneThrough, asOf: processingMs > 0 ? timeJson(processingMs) : null },
       ...{ knowsUpstreams: known, watermark: timeJson(watermarkMs) },
@@ -142,9 +145,9 @@ export function explanationLines(place: StatePlace, explanation: Explanation, no
     '',
     `slot        ${slot} of ${place.slots}`,
     ...partitionLines(place, explanation),
-    `position    ${grouped(item.position)}: the key's state includes its records up to this number of the partition's log`,
+    `position    ${grouped(item.position)}: every record of the key up to this number of the partition's log, counted from its beginning, is applied`,
     ...ownTimeLines(own),
-    ...(current?.progress === undefined ? [] : progressLines(current.progress, item.position)),
+    ...(current?.progress === undefined ? [] : progressLines(place.log, current.progress, item.position)),
     ...timerLines(timers, slot, current?.progress),
     `time to live ${item.expiresAtSeconds === undefined ? 'none: the key stays' : `TTL may take the key from ${secondsText(item.expiresAtSeconds)} on${item.expiresAtSeconds * 1_000 <= nowMs ? ', which has come' : ''}`}`,
     ...touchedLines(own),
@@ -152,26 +155,38 @@ export function explanationLines(place: StatePlace, explanation: Explanation, no
   ]
 }
 
-function partitionLines({ stream }: StatePlace, { partitions, current }: Explanation): readonly string[] {
-  if (stream === undefined || partitions === undefined) {
+function partitionLines({ log }: StatePlace, { partitions, current }: Explanation): readonly string[] {
+  if (log === undefined || partitions === undefined) {
     return ['partition   not known: say with --stream which stream the stage reads']
   }
+  if (log.kind === 'topic') {
+    if (current?.progress === undefined)
+      return ["partition   not known yet: nothing of the stage's Kafka topic is done"]
+    const { log: id } = current.progress
+    return [
+      `partition   ${current.partition} of the stage's Kafka topic${id === undefined ? '' : `, which has the id ${id}`}`,
+    ]
+  }
   const newest = partitions.at(-1)
-  if (current === undefined) return [`partition   ${newest?.partition ?? 'none'} of ${stream.name}, not begun`]
+  if (current === undefined) return [`partition   ${newest?.partition ?? 'none'} of ${log.name}, not begun`]
   const waits =
     newest === undefined || newest === current ? '' : `; ${newest.partition} follows it, and begins when it is drained`
-  return [`partition   ${current.partition} of ${stream.name}${waits}`]
+  return [`partition   ${current.partition} of ${log.name}${waits}`]
 }
 
-function progressLines(progress: KeyedProgress, position: number): readonly string[] {
+/** What the service calls a place in its log, and the log. */
+const wordsOf = { stream: ['sequence number', 'stream'], topic: ['offset', 'topic'] } as const
+
+function progressLines(log: StageLog | undefined, progress: KeyedProgress, position: number): readonly string[] {
+  const [place, what] = wordsOf[log?.kind ?? 'stream']
   const { completed, number, doneThrough, processingMs, watermarkMs, known, upstreams, failing, suspect } = progress
-  const counts = `${grouped(doneThrough)} numbers are done, up to ${completed ?? 'nothing yet'}`
+  const counts = `${grouped(doneThrough)} numbers are done, ${completed === undefined ? 'and no entry of the log as a whole' : `up to ${place} ${completed}`}`
   const within = doneThrough === number ? '' : ` and ${grouped(doneThrough - number)} numbers of the next entry`
   return [
     `done        ${counts}${within}`,
     `since then  ${sinceThen(position, doneThrough)}`,
     ...(processingMs > 0
-      ? [`as of       ${timeText(processingMs)} (UTC): the newest entry that is done came into the stream then`]
+      ? [`as of       ${timeText(processingMs)} (UTC): the newest entry that is done came into the ${what} then`]
       : []),
     `watermark   ${watermarkText(watermarkMs, known)}`,
     `upstreams   ${upstreams.size === 0 ? 'none is known yet' : counted(upstreams.size, 'partition')}`,
@@ -204,9 +219,9 @@ function sinceThen(position: number, doneThrough: number): string {
     return `a batch is under way, or was cut off: of the numbers from ${grouped(doneThrough + 1)} to ${grouped(position)}, those of this key are applied already, and are passed over when they come again`
   }
   const numbers = doneThrough - position
-  return numbers === 0
-    ? 'nothing: the last number that is done changed this key'
-    : `${counted(numbers, 'number')} of the partition, none of which changed this key`
+  if (numbers === 0) return 'nothing: the last number that is done changed this key'
+  if (numbers === 1) return '1 further number is done, which did not change this key'
+  return `${grouped(numbers)} further numbers are done, none of which changed this key`
 }
 
 function watermarkText(watermarkMs: number, known: boolean): string {
@@ -219,7 +234,8 @@ function upstreamLines(upstreams: readonly UpstreamStatus[]): readonly string[] 
   const rows = upstreams
     .toSorted((a, b) => (a.upstream.partition < b.upstream.partition ? -1 : 1))
     .map(({ upstream, state, markMs }) => [
-      `              ${upstream.name} ${upstream.partition}`,
+      // Shards have names, and partitions of Kafka are numbers.
+      `              ${upstream.name} ${/^\d+$/.test(upstream.partition) ? 'partition ' : ''}${upstream.partition}`,
       state,
       markMs === Number.POSITIVE_INFINITY ? 'its input has ended' : `mark ${timeText(markMs)}`,
     ])
@@ -240,12 +256,20 @@ function timerLines(
   ])
   const earliest = progress?.earliest.event.get(slot)
   return [
-    `timers      ${timers.length === 0 ? 'none' : counted(timers.length, 'timer')}`,
+    `timers      ${timersText(timers)}`,
     ...(rows.length === 0 ? [] : table(rows, [false, false, false, false, false])),
     ...(earliest === undefined
       ? []
       : [`            the first timer of any key of the slot is for ${timeText(earliest)} or later`]),
   ]
+}
+
+function timersText(timers: readonly ShownTimer[]): string {
+  if (timers.length === 0) return 'none: nothing of the key waits for a time'
+  const all = counted(timers.length, 'timer')
+  if (timers.some(({ isDue }) => isDue === undefined)) return all
+  const due = timers.filter(({ isDue }) => isDue).length
+  return `${all}, ${due === 0 ? 'none' : grouped(due)} due`
 }
 
 function touchedLines({ states = {} }: KeyOwn): readonly string[] {

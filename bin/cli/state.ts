@@ -50,7 +50,10 @@ const explainSyntax: CommandSyntax = {
   summary: 'Says where a key is, what was applied to it, what is due, and what the stage knows of the time.',
   flags: {
     ...where,
-    stream: { value: 'NAME', help: 'with --table: the stream that the stage reads, for what its partitions have done' },
+    stream: {
+      value: 'NAME',
+      help: 'with --table: the stream that the stage reads, for what its partitions have done; a topic of Kafka needs none',
+    },
     json,
   },
 }
@@ -90,7 +93,7 @@ async function runExplain(place: StatePlace, args: Arguments, say: Say): Promise
   const [, key = ''] = args.positionals
   const nowMs = systemClock.nowMs()
   const explanation = there(await reading(explain(place, key, nowMs)), place, key)
-  if (args.has('json')) say(explanationJson(explanation))
+  if (args.has('json')) say(explanationJson(place, explanation))
   else for (const line of explanationLines(place, explanation, nowMs)) say(line)
 }
 

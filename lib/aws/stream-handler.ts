@@ -33,6 +33,7 @@ import { type DynamoDbStreamEvent, dynamoDbStreamRecords } from './dynamodb-stre
 import { EventError } from './event-error.ts'
 import { type KafkaEvent, kafkaRecords } from './kafka-records.ts'
 import { type KinesisEvent, kinesisRecords } from './kinesis-records.ts'
+import { notBundled } from './open-sinks.ts'
 import { type SqsEvent, sqsRecords } from './sqs-records.ts'
 import { tracesIn } from './trace.ts'
 
@@ -368,6 +369,15 @@ function refuseProgress(stages: Stages, stage: string, what: string): void {
 }
 
 async function handleKafka(
+  event: KafkaEvent & RedriveMark,
+  context: Parameters<StreamHandler>[1],
+  stages: Stages,
+): Promise<StreamResponse> {
+  if (process.env.MILLRACE_ADAPTER_EVENTS_KAFKA === 'false') notBundled('events of Kafka')
+  else return answerKafka(event, context, stages)
+}
+
+async function answerKafka(
   event: KafkaEvent & RedriveMark,
   context: Parameters<StreamHandler>[1],
   stages: Stages,

@@ -92,7 +92,7 @@ export class Announcer extends Construct {
       role: roleFor(this, placed),
       runtime: Runtime.NODEJS_24_X,
       handler,
-      bundling: bundlingFor(bindings, props.bundling),
+      bundling: bundlingFor(bindings, code.entry, props.bundling),
       logGroup: this.logGroup,
       environment: {
         NODE_OPTIONS: '--enable-source-maps',

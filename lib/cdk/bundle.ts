@@ -8,7 +8,7 @@ import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { type BundlingOptions, OutputFormat } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { ConfigurationError } from '../core/errors.ts'
-import { bundleSettings } from '../plan/bundle-settings.ts'
+import { aliasesSeenFrom, bundleSettings, namedAliases } from '../plan/bundle-settings.ts'
 import { type AnnouncerBindings, adapterSwitches, adaptersOf, type StageBindings } from '../plan/stage-bindings.ts'
 
 /** Where the code of a function is, as absolute paths. */
@@ -140,30 +140,37 @@ const bundling: BundlingOptions = {
   banner: bundleSettings.banner,
 }
 
-/** How esbuild bundles the handler of a function with these bindings; what the user says of it wins. */
+/** How esbuild bundles an entry as the handler of a function with these bindings; what the user says of it wins. */
 export function bundlingFor(
   bindings: StageBindings | AnnouncerBindings,
+  entry: string,
   overrides: BundlingOptions = {},
 ): BundlingOptions {
   return {
     ...bundling,
     ...overrides,
     define: { ...adapterSwitches(bindings), ...overrides.define },
-    ...aliasesFor(bindings, overrides),
+    ...aliasesFor(bindings, entry, overrides),
   }
 }
 
 /** How esbuild bundles the function that makes and checks topics. */
-export const topicFunctionBundling = (): BundlingOptions => ({ ...bundling, esbuildArgs: kafkaAliases() })
+export const topicFunctionBundling = (entry: string): BundlingOptions => ({
+  ...bundling,
+  esbuildArgs: aliasArgs(aliasesSeenFrom(entry)),
+})
 
 /** What the Kafka client needs, where anything is bound to Kafka. */
 function aliasesFor(
   bindings: StageBindings | AnnouncerBindings,
+  entry: string,
   overrides: BundlingOptions,
 ): Pick<BundlingOptions, 'esbuildArgs'> {
   if (![...adaptersOf(bindings)].some((adapter) => adapter.includes('kafka'))) return {}
-  return { esbuildArgs: { ...kafkaAliases(), ...overrides.esbuildArgs } }
+  // In Docker the project is in another place.
+  const aliases = overrides.forceDockerBundling ? namedAliases : aliasesSeenFrom(entry)
+  return { esbuildArgs: { ...aliasArgs(aliases), ...overrides.esbuildArgs } }
 }
 
-const kafkaAliases = (): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(bundleSettings.alias).map(([name, instead]) => [`--alias:${name}`, instead]))
+const aliasArgs = (aliases: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(aliases).map(([name, instead]) => [`--alias:${name}`, instead]))

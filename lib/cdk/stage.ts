@@ -113,7 +113,7 @@ export class StageResources extends Construct {
       role: roleFor(this, placed),
       runtime: Runtime.NODEJS_24_X,
       handler: settings.handler,
-      bundling: bundlingFor(bindings, settings.bundling),
+      bundling: bundlingFor(bindings, code.entry, settings.bundling),
       logGroup: this.logGroup,
       environment: {
         NODE_OPTIONS: '--enable-source-maps',

@@ -3,7 +3,7 @@
  *
  * 1. A page counts only where the topic is still the one that the iterator is of: ids never come again, so one look behind the fetch
  *    says so of the fetch.
- * 2. A batch is only read, never waited for: a connection answers one request after the other, and the pollers of a topic share it.
+ * 2. A page is only read, never waited for: a connection answers one request after the other, and the pollers of a topic share it.
  * 3. The broker refuses what a generation commits that is over; the mapping is told, and joins anew.
  */
 import type { KafkaGroup, KafkaReader, KafkaRecord, KafkaTopic } from '../aws/kafka/kafka-port.ts'
@@ -39,7 +39,8 @@ function sourceRecord(record: KafkaRecord): KafkaSourceRecord {
 }
 
 /**
- * Reads a topic of a cluster for a mapping, without a limit on its size: a page is what one answer of the broker holds.
+ * Reads a topic of a cluster for a mapping. What the cluster fails with rejects, and the mapping tries again in its own time; a topic
+ * that is not there is an error that names it.
  *
  * @example
  * const reader = brokerTopic(openReader(connection), 'orders')

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import type { BuildOptions, BuildResult, Message } from 'esbuild'
 import { ConfigurationError } from '../core/errors.ts'
-import { bundleSettings } from '../plan/bundle-settings.ts'
+import { aliasesSeenFrom, bundleSettings } from '../plan/bundle-settings.ts'
 import { type AnnouncerBindings, adapterSwitches, type StageBindings } from '../plan/stage-bindings.ts'
 
 export interface HandlerBundleOptions {
@@ -49,7 +49,7 @@ export async function bundleHandler({
       mainFields: [...bundleSettings.mainFields],
       external: [...bundleSettings.external, ...external],
       banner: { js: bundleSettings.banner },
-      alias: bundleSettings.alias,
+      alias: aliasesSeenFrom(entryFile),
       define: adapterSwitches(bindings),
       logLevel: 'silent',
     })

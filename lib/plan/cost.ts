@@ -9,6 +9,7 @@
  */
 import type { Plan, StagePlan } from './plan.ts'
 import { hoursPerMonth, prices, secondsPerMonth } from './prices.ts'
+import { topicPartitionsOf } from './topic-request.ts'
 
 /** What the estimate goes by. */
 export interface Load {
@@ -20,6 +21,8 @@ export interface Load {
   readonly stateGb: number
   /** Groups of provisioned pollers of Kafka mappings; a mapping without a group is one. @default 0 */
   readonly pollerGroups?: number
+  /** What keyed stages read: Kinesis streams, or topics of Kafka, whose brokers are not priced. @default 'streams' */
+  readonly keyedLogs?: 'streams' | 'topics'
 }
 
 /** What is assumed where nothing is known before the application runs. docs/cli.md explains each. */
@@ -70,9 +73,10 @@ export interface Cost {
 export function costOf(planned: Plan, load: Load): Cost {
   const atRest = dollarsOf(planned, { ...load, rate: 0 })
   const atRate = dollarsOf(planned, load)
-  const named = (Object.keys(atRate) as CostPart['part'][]).filter(
-    (part) => part !== 'Kafka pollers' || load.pollerGroups !== undefined,
-  )
+  const absent = new Set<CostPart['part']>()
+  if (load.pollerGroups === undefined) absent.add('Kafka pollers')
+  if (load.keyedLogs === 'topics') absent.add('Kinesis')
+  const named = (Object.keys(atRate) as CostPart['part'][]).filter((part) => !absent.has(part))
   const parts = named.map((part) => ({ part, atRest: atRest[part], atRate: atRate[part] }))
   return { parts, atRest: sumOf(atRest), atRate: sumOf(atRate), flink: flinkOf(totalRate(planned, load.rate)) }
 }
@@ -113,16 +117,16 @@ function dollarsOf(planned: Plan, load: Load): Dollars {
     'DynamoDB storage': 0,
     CloudWatch: prices.cloudwatch.perDashboardMonth,
     announcer: 0,
-    'Kafka pollers': pollersOf(totalRate(planned, load.rate), load.pollerGroups ?? 0),
+    'Kafka pollers': pollersOf(polledRate(planned, rates, load), load.pollerGroups ?? 0),
   }
   for (const stage of planned.stages) {
     const rate = rates.get(stage.name) ?? 0
-    const invocations = invocationsOf(rate) * secondsPerMonth
+    const invocations = invocationsOf(rate, partitionsOf(stage, rate, load)) * secondsPerMonth
     const records = rate * secondsPerMonth
     const seconds = (invocations * assumptions.invocationMs + records * assumptions.msPerRecord[stage.kind]) / 1_000
     total.Lambda += lambdaOf(invocations, seconds * assumptions.memoryGb)
     total.CloudWatch += cloudWatchOf(stage, invocations)
-    if (stage.kind === 'keyed') total.Kinesis += streamOf(rate)
+    if (stage.kind === 'keyed' && load.keyedLogs !== 'topics') total.Kinesis += streamOf(rate)
     if (stage.kind === 'stateless') continue
     // Progress is read and written once a batch; of a keyed stage each key that changes, and none of them is in memory.
     const units = invocations + (stage.kind === 'keyed' ? records / load.collapse : 0)
@@ -131,7 +135,7 @@ function dollarsOf(planned: Plan, load: Load): Dollars {
   }
   if (!planned.stages.some(({ kind }) => kind === 'keyed')) return total
   total['DynamoDB storage'] = load.stateGb * (prices.dynamodb.perGbMonth + prices.dynamodb.recoveryPerGbMonth)
-  total.announcer = announcerOf(planned, rates)
+  total.announcer = announcerOf(planned, rates, load)
   total.CloudWatch += assumptions.alarms.announcer * prices.cloudwatch.perAlarmMonth
   return total
 }
@@ -151,11 +155,15 @@ function ratesOf(planned: Plan, rate: number): ReadonlyMap<string, number> {
 
 const totalRate = ({ graph }: Plan, rate: number): number => graph.sources.length * rate
 
-const shardsOf = (rate: number): number =>
-  Math.max(assumptions.leastShards, Math.ceil(rate / assumptions.recordsPerShardSecond))
+/** A stream on demand has more shards where more comes; a topic has its partitions whatever comes. */
+const partitionsOf = (stage: StagePlan, rate: number, { keyedLogs }: Load): number =>
+  stage.kind === 'keyed' && keyedLogs === 'topics'
+    ? topicPartitionsOf(stage.slots)
+    : Math.max(assumptions.leastShards, Math.ceil(rate / assumptions.recordsPerShardSecond))
 
-/** A second: one of each shard that has records, more where they do not fit in a batch. */
-const invocationsOf = (rate: number): number => Math.max(Math.min(rate, shardsOf(rate)), rate / assumptions.batchSize)
+/** A second: one of each partition that has records, more where they do not fit in a batch. */
+const invocationsOf = (rate: number, partitions: number): number =>
+  Math.max(Math.min(rate, partitions), rate / assumptions.batchSize)
 
 const lambdaOf = (invocations: number, gbSeconds: number): number =>
   (invocations / 1e6) * prices.lambda.perMillionRequests + gbSeconds * prices.lambda.perGbSecondArm
@@ -180,13 +188,19 @@ function cloudWatchOf({ kind }: StagePlan, invocations: number): number {
   return metrics + assumptions.alarms[kind] * perAlarmMonth + logsGb * perGbOfLogs
 }
 
-/** A round a minute, which reads the progress of every shard. */
-function announcerOf(planned: Plan, rates: ReadonlyMap<string, number>): number {
+/** A round a minute, which reads the progress of every partition. */
+function announcerOf(planned: Plan, rates: ReadonlyMap<string, number>, load: Load): number {
   const rounds = secondsPerMonth / 60
   const keeping = planned.stages.filter(({ kind }) => kind !== 'stateless')
-  const shards = keeping.reduce((sum, { name }) => sum + shardsOf(rates.get(name) ?? 0), 0)
+  const partitions = keeping.reduce((sum, stage) => sum + partitionsOf(stage, rates.get(stage.name) ?? 0, load), 0)
   const gbSeconds = (rounds * assumptions.announcerMs * assumptions.announcerMemoryGb) / 1_000
-  return lambdaOf(rounds, gbSeconds) + ((rounds * shards) / 1e6) * prices.dynamodb.perMillionReadUnits
+  return lambdaOf(rounds, gbSeconds) + ((rounds * partitions) / 1e6) * prices.dynamodb.perMillionReadUnits
+}
+
+/** What pollers of Kafka read: the sources, and the topics of keyed stages. */
+function polledRate(planned: Plan, rates: ReadonlyMap<string, number>, { rate, keyedLogs }: Load): number {
+  const keyed = keyedLogs === 'topics' ? planned.stages.filter(({ kind }) => kind === 'keyed') : []
+  return keyed.reduce((sum, { name }) => sum + (rates.get(name) ?? 0), totalRate(planned, rate))
 }
 
 /** Each group pays for one unit at least, whatever comes, and all for what goes through them. */

@@ -223,6 +223,7 @@ export type DeadLetterBinding = {
  * service.
  */
 export const adapters = [
+  'events-kafka',
   'kinesis-sink',
   'dynamodb-sink',
   'sqs-sink',
@@ -255,6 +256,7 @@ export function adaptersOf(bindings: StageBindings | AnnouncerBindings): Readonl
   const needed = new Set<Adapter>()
   for (const sink of bindings.sinks) if (sink.kind !== 'custom') needed.add(`${sink.kind}-sink`)
   needed.add(`dead-letters-${bindings.deadLetters.kind}`)
+  if (bindings.sources.some(({ kind }) => kind === 'kafka')) needed.add('events-kafka')
   if (bindings.deadLetters.offloadBucket) needed.add('dead-letters-s3')
   for (const feed of bindings.feeds ?? []) needed.add(`frames-${serviceOf(feed)}`)
   if (bindings.state) {

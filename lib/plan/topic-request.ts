@@ -29,6 +29,9 @@ export const topicResourceType = 'Custom::MillraceTopic'
 /** The type of the one that is made anew with each deployment of the stage, and refuses a topic that is not what it was. */
 export const topicCheckType = 'Custom::MillraceTopicCheck'
 
+/** How many partitions the topic of a stage with so many slots has where nobody says otherwise: 16, or a slot each. */
+export const topicPartitionsOf = (slots: number): number => Math.min(16, slots)
+
 /** What the largest frame takes of a topic's `max.message.bytes`. Kafka's own limit is less. */
 export const leastMessageBytes = 1_048_704
 

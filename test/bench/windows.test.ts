@@ -37,8 +37,8 @@ test('a silent application wakes no stage while nothing is due, and no key is po
   for (const { minutes, calls } of [waiting, idle]) expect([...calls]).toEqual([['readProgress', 4 * minutes]])
 })
 
-test('many windows close in processes of little memory, one of them killed', async () => {
-  const close = await measureMassClose({ windows: 1_500, heapMiB: 256, invocationMs: 20_000, kills: 1 })
-  expect(close).toMatchObject({ killed: 1, crashed: 0, pastDeadline: 0, missed: 0, doubled: 0 })
+test('many windows close in processes of little memory, as many of them killed as are to be', async () => {
+  const close = await measureMassClose({ windows: 1_500, heapMiB: 256, invocationMs: 20_000, kills: 4 })
+  expect(close).toMatchObject({ killed: 4, crashed: 0, pastDeadline: 0, missed: 0, doubled: 0 })
   expect(close.largestHeapMiB).toBeGreaterThan(10)
 }, 60_000)

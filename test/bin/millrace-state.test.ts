@@ -112,9 +112,14 @@ test(
     expect(code).toBe(0)
     expect(stdout).toMatch(/^slot {8}\d of 4$/m)
     expect(stdout).toMatch(/^partition {3}shardId-000000000000 of visits-app-by-guest$/m)
-    expect(stdout).toMatch(/^position {4}\d+: the key's state includes/m)
-    expect(stdout).toMatch(/^done {8}\d+ numbers are done, up to \d{56}$/m)
-    expect(stdout).toMatch(/^since then {2}(nothing: |\d+ numbers? of the partition, none of which changed this key)/m)
+    expect(stdout).toMatch(
+      /^position {4}\d+: every record of the key up to this number of the partition's log, .* is applied$/m,
+    )
+    expect(stdout).toMatch(/^done {8}\d+ numbers are done, up to sequence number \d{56}$/m)
+    expect(stdout).toMatch(
+      /^since then {2}(nothing: |1 further number is done, which did |\d+ further numbers are done, none )/m,
+    )
+    expect(stdout).toMatch(/^timers {6}1 timer, none due$/m)
     expect(stdout).toMatch(
       /^as of {7}20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \(UTC\): the newest entry that is done came into the stream then$/m,
     )

@@ -100,7 +100,7 @@ const sinksAndLetters = ['KINESIS_SINK', 'DYNAMODB_SINK', ...otherSinks, 'DEAD_L
 
 describe('what a bundler leaves out', () => {
   const allLeftOut = (change: Partial<StageBindings>) =>
-    Object.keys(bundlingFor(bindingsWith(change)).define ?? {}).map((name) =>
+    Object.keys(bundlingFor(bindingsWith(change), entry).define ?? {}).map((name) =>
       name.replace('process.env.MILLRACE_ADAPTER_', ''),
     )
   const leftOut = (change: Partial<StageBindings>) => allLeftOut(change).filter((name) => !kafka.includes(name))
@@ -143,7 +143,7 @@ describe('what a bundler leaves out', () => {
 
   it('everything of Kafka where nothing is bound to it, and then esbuild is told nothing of its client', () => {
     expect(kafka.filter((name) => !allLeftOut({ state, feeds, sources: [stream] }).includes(name))).toEqual([])
-    expect(bundlingFor(bindingsWith({})).esbuildArgs).toBeUndefined()
+    expect(bundlingFor(bindingsWith({}), entry).esbuildArgs).toBeUndefined()
   })
 
   it('nothing that a stage on Kafka needs', () => {
@@ -153,14 +153,18 @@ describe('what a bundler leaves out', () => {
       'FRAMES_KAFKA',
       'ANNOUNCER_KAFKA',
     ])
-    expect(bundlingFor(bindingsWith(change)).esbuildArgs).toEqual({
+    expect(bundlingFor(bindingsWith(change), entry).esbuildArgs).toEqual({
+      '--alias:@platformatic/wasm-utils': require.resolve('@platformatic/wasm-utils/bundled'),
+    })
+    // In Docker no path of this machine is anything.
+    expect(bundlingFor(bindingsWith(change), entry, { forceDockerBundling: true }).esbuildArgs).toEqual({
       '--alias:@platformatic/wasm-utils': '@platformatic/wasm-utils/bundled',
     })
   })
 })
 
 it('the announcer has streams and tables of its own, and no sink, dead letter or runner', () => {
-  const { define } = bundlingFor({ formatVersion: 1, topology: 'shop', announces: [] })
+  const { define } = bundlingFor({ formatVersion: 1, topology: 'shop', announces: [] }, entry)
   const names = Object.keys(define ?? {}).map((name) => name.replace('process.env.MILLRACE_ADAPTER_', ''))
   expect(names.filter((name) => kafka.includes(name)).sort()).toEqual([...kafka].sort())
   expect(names.filter((name) => !kafka.includes(name))).toEqual([
@@ -174,7 +178,7 @@ it('the announcer has streams and tables of its own, and no sink, dead letter or
 
 describe('the options of esbuild', () => {
   it("are the user's where they say so, and what is left out stays left out", () => {
-    const bundling = bundlingFor(bindingsWith({}), { minify: false, define: { 'process.env.STAGE': '"test"' } })
+    const bundling = bundlingFor(bindingsWith({}), entry, { minify: false, define: { 'process.env.STAGE': '"test"' } })
     expect(bundling).toMatchObject({ minify: false, sourceMap: true, target: 'node24' })
     expect(bundling.define).toMatchObject({
       'process.env.MILLRACE_ADAPTER_KINESIS_SINK': '"false"',

@@ -27,6 +27,7 @@ import { bindingsOfFunction, entry, grantsOfRole, newStack, newStream } from './
 
 /** Where each adapter begins. */
 const files: Readonly<Record<Adapter, string>> = {
+  'events-kafka': 'kafka-records',
   'kinesis-sink': 'kinesis-sink',
   'dynamodb-sink': 'dynamodb-table-sink',
   'sqs-sink': 'sqs-sink',
@@ -52,20 +53,23 @@ const actionsOfCall: Readonly<Record<string, readonly string[]>> = {
   'dynamodb:BatchWriteItem': ['dynamodb:BatchWriteItem', 'dynamodb:DeleteItem', 'dynamodb:PutItem'],
   'sqs:SendMessageBatch': ['sqs:SendMessage'],
   'eventbridge:PutEvents': ['events:PutEvents'],
+  'secrets-manager:GetSecretValue': ['secretsmanager:GetSecretValue'],
 }
 
-/** The actions of the calls that a file and what it imports of `lib/aws` make. Dynamic imports are adapters of their own. */
+/** The actions of the calls that a file and what it imports of `lib/aws` make. Dynamic imports are adapters of their own, and types make none. */
 function actionsOf(file: string, seen = new Set<string>()): string[] {
   if (seen.has(file) || !existsSync(file)) return []
   seen.add(file)
   const code = readFileSync(file, 'utf8')
   const services = new Map<string, string>()
-  for (const [, names = '', service = ''] of code.matchAll(/import \{([^}]*)\} from '@aws-sdk\/client-([a-z0-9]+)'/g))
+  for (const [, names = '', service = ''] of code.matchAll(/import \{([^}]*)\} from '@aws-sdk\/client-([a-z0-9-]+)'/g))
     for (const name of names.split(',')) services.set(name.trim(), service)
   const calls = [...code.matchAll(/\bnew (\w+)Command\(/g)].map(
     ([, call]) => `${services.get(`${call}Command`)}:${call}`,
   )
-  const imported = [...code.matchAll(/from '(\.\/[^']+)'/g)].map(([, path = '']) => join(dirname(file), path))
+  const imported = [...code.matchAll(/^(?:import|export) (?!type )[^']*?from '(\.\/[^']+)'/gm)].map(([, path = '']) =>
+    join(dirname(file), path),
+  )
   return [
     ...calls.flatMap((call) => actionsOfCall[call] ?? [call]),
     ...imported.flatMap((path) => actionsOf(path, seen)),

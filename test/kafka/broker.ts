@@ -74,9 +74,12 @@ export function admin(): KafkaAdmin {
   return opened
 }
 
+/** Keeps everything unless it is told otherwise: records of long ago would be gone with the broker's next look, in the middle of a test. */
+const keeps = { 'retention.ms': '-1' }
+
 export async function newTopic(partitions = 1, configs: Readonly<Record<string, string>> = {}): Promise<string> {
   const topic = `t-${process.pid}-${Date.now()}-${++made}`
-  await admin().createTopic(topic, { partitions, configs }, never())
+  await admin().createTopic(topic, { partitions, configs: { ...keeps, ...configs } }, never())
   return topic
 }
 

@@ -57,9 +57,9 @@ test('without anything bound to Kafka a bundle has nothing of its client', async
   }
   const file = await bundleHandler({ entry, directory: join(directory, 'kinesis'), bindings: unbound })
   expect(readFileSync(file, 'utf8').split('PLT_KFK_').length - 1).toBe(0)
-  expect(bundlingFor(unbound).esbuildArgs).toBeUndefined()
-  expect(bundlingFor(bindings('any'), { esbuildArgs: { '--keep-names': true } }).esbuildArgs).toEqual({
-    '--alias:@platformatic/wasm-utils': '@platformatic/wasm-utils/bundled',
+  expect(bundlingFor(unbound, entry).esbuildArgs).toBeUndefined()
+  expect(bundlingFor(bindings('any'), entry, { esbuildArgs: { '--keep-names': true } }).esbuildArgs).toEqual({
+    '--alias:@platformatic/wasm-utils': require.resolve('@platformatic/wasm-utils/bundled'),
     '--keep-names': true,
   })
 })

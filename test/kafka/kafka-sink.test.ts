@@ -48,7 +48,7 @@ withBroker('the Kafka sink', () => {
     for (const { name, run } of sinkConformance('Kafka', { make })) test(name, run)
   })
 
-  const record = new SourceRecord({
+  const fields = {
     source: 'orders',
     partition: '0',
     position: '7',
@@ -58,7 +58,10 @@ withBroker('the Kafka sink', () => {
       { name: 'trace', value: Buffer.from('t-1') },
       { name: 'millrace-output', value: Buffer.from('of the sink before') },
     ],
-  })
+  }
+  const record = new SourceRecord(fields)
+  // Long before it arrived.
+  record.eventTimeMs = 1_600_000_000_500
   const output = (value: unknown, key?: string, index = 0): Output => ({ value, key, record, index })
 
   async function written(...all: Output[]) {
@@ -76,13 +79,21 @@ withBroker('the Kafka sink', () => {
     expect(records).toHaveLength(1)
     expect(records[0]).toMatchObject({
       partition: partitionOf(Buffer.from('ä'), partitions),
-      timestampMs: 1_700_000_000_000,
+      timestampMs: 1_600_000_000_500,
     })
     expect([text(records[0]?.key), text(records[0]?.value)]).toEqual(['ä', '{"id":"ä"}'])
     expect(records[0]?.headers.map(({ name, value }) => [name, text(value)])).toEqual([
       ['trace', 't-1'],
       ['millrace-output', 'shop/orders/orders/0/7/0/0'],
     ])
+  })
+
+  test('writes the arrival of a record whose event time is before 1970, which a broker does not take', async () => {
+    const early = new SourceRecord(fields)
+    early.eventTimeMs = -1
+    const { outcomes, records } = await written({ value: 'a', key: 'k', record: early, index: 0 })
+    expect(outcomes).toEqual([{ status: 'delivered' }])
+    expect(records.map(({ timestampMs }) => timestampMs)).toEqual([1_700_000_000_000])
   })
 
   test('places an output without a key by its identity: a repeated one goes where it went', async () => {

@@ -182,6 +182,7 @@ test('a bundle needs the adapters of what is bound, and no other', () => {
   }
   expect([...adaptersOf(offloading)]).toEqual(['dead-letters-kinesis', 'dead-letters-s3'])
   expect(adapterSwitches(offloading)).toEqual({
+    'process.env.MILLRACE_ADAPTER_EVENTS_KAFKA': '"false"',
     'process.env.MILLRACE_ADAPTER_KINESIS_SINK': '"false"',
     'process.env.MILLRACE_ADAPTER_DYNAMODB_SINK': '"false"',
     'process.env.MILLRACE_ADAPTER_SQS_SINK': '"false"',
@@ -209,7 +210,7 @@ test('what is bound to Kafka needs the adapters of Kafka', () => {
     sinks: [{ name: 'x', kind: 'kafka', topic: 'x', cluster }],
     deadLetters: { kind: 'kafka', topic: 'dead', cluster },
   }
-  expect([...adaptersOf(stateless)]).toEqual(['kafka-sink', 'dead-letters-kafka'])
+  expect([...adaptersOf(stateless)]).toEqual(['kafka-sink', 'dead-letters-kafka', 'events-kafka'])
   const feeding: StageBindings = {
     ...stateless,
     state: { tableName: 't' },

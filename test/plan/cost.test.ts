@@ -84,6 +84,38 @@ test('who has no such pollers is told of none', () => {
   expect(byPart).not.toHaveProperty(['Kafka pollers'])
 })
 
+test('a keyed stage on a topic costs nothing of Kinesis, and a unit of progress in each of its partitions', () => {
+  const load = { rate: 1_000, collapse: 2, stateGb: 10, keyedLogs: 'topics' } as const
+  const { byPart, atRest, atRate } = partsOf(true, load)
+  expect(byPart).not.toHaveProperty(['Kinesis'])
+  expect(byPart).not.toHaveProperty(['Kafka pollers'])
+  // Four invocations a second of the feeding stage, 16 of the keyed one: 52.56 million.
+  // feeding: 4 x 30 ms + 1,000 x 0.03 ms; keyed: 16 x 30 ms + 1,000 x 0.15 ms; 0.78 s x 0.5 GB.
+  expect(byPart.Lambda?.atRate).toBeCloseTo(52.56 * 0.2 + 0.39 * 2_628_000 * 0.0000133334, 6)
+  // Progress: 52.56 million; keys: 1,314 million.
+  expect(byPart['DynamoDB writes']?.atRate).toBeCloseTo(1_366.56 * 0.625, 6)
+  // The announcer reads 4 + 16 partitions in each of 43,800 rounds.
+  expect(byPart.announcer?.atRest).toBeCloseTo(0.0438 * 0.2 + 2_190 * 0.0000133334 + 0.876 * 0.125, 6)
+  const sumOf = (when: 'atRest' | 'atRate') => Object.values(byPart).reduce((sum, part) => sum + part[when], 0)
+  expect([atRest, atRate]).toEqual([expect.closeTo(sumOf('atRest'), 6), expect.closeTo(sumOf('atRate'), 6)])
+  // What a keyed stage reads goes through its pollers, too: 39.1 MB a second take two units, 19.5 one.
+  const unitsOf = (keyedLogs: 'streams' | 'topics') =>
+    partsOf(true, { ...load, rate: 20_000, keyedLogs, pollerGroups: 1 }).byPart['Kafka pollers']?.atRate
+  expect([unitsOf('streams'), unitsOf('topics')]).toEqual([135.05, 270.1])
+})
+
+test('the lines say what is counted in place of Kinesis, and what is not priced', () => {
+  const load = { rate: 100, collapse: 1, stateGb: 1, keyedLogs: 'topics' } as const
+  const onDemand = costLines(application(true), load)
+  expect(onDemand.filter((line) => line.startsWith('Kinesis'))).toEqual([])
+  expect(onDemand.at(-2)).toBe(
+    'Keyed stages read Kafka topics, so no Kinesis is counted: their pollers are on demand, which cost nothing of their own (--poller-groups counts provisioned ones), and what the cluster charges for brokers and what they keep is not priced.',
+  )
+  const provisioned = costLines(application(true), { ...load, pollerGroups: 2 })
+  expect(provisioned).toContainEqual(expect.stringMatching(/^Kafka pollers +270\.10 +270\.10$/))
+  expect(provisioned.at(-2)).toContain('their pollers are counted as provisioned, in the groups that were said, and')
+})
+
 test('Managed Flink is cheaper from the rate on at which it is, and not below', () => {
   const planned = application(true)
   const load = { collapse: 1, stateGb: 1 }

@@ -4,7 +4,7 @@
  * @see https://docs.aws.amazon.com/msk/latest/developerguide/iam-access-control-use-cases.html
  * @see https://docs.aws.amazon.com/lambda/latest/dg/with-msk-permissions.html
  */
-import { Fn, Stack, Token, TokenComparison } from 'aws-cdk-lib'
+import { Annotations, Fn, Stack, Token, TokenComparison } from 'aws-cdk-lib'
 import { Grant, PolicyStatement } from 'aws-cdk-lib/aws-iam'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import type { ISecret } from 'aws-cdk-lib/aws-secretsmanager'
@@ -116,6 +116,15 @@ function refuseOtherAccount(target: IFunction, { identity, account }: Place): vo
   if (Token.compareStrings(account, own) !== TokenComparison.DIFFERENT) return
   throw new ConfigurationError(
     `the cluster ${identity} is in the account ${account}, and the function ${target.node.path} in ${own}: a source reads a cluster of its own account only; deploy the application there, or let it write to a topic or a stream here.`,
+  )
+}
+
+/** Says at synth that a function outside of any VPC is told of brokers that only clients in the cluster's VPC reach. */
+export function warnOutOfReach(target: IFunction, cluster: string): void {
+  if (target.isBoundToVpc) return
+  Annotations.of(target).addWarningV2(
+    'millrace:brokers-out-of-reach',
+    `the function ${target.node.path} stands in no VPC, and the brokers of ${cluster} that are looked up for it are reached from the cluster's VPC only: give the cluster its \`network\`, or the \`brokers\` that it has for public access.`,
   )
 }
 

@@ -7,7 +7,7 @@ import type { Construct } from 'constructs'
 import { ConfigurationError } from '../../core/errors.ts'
 import type { KafkaCluster as ClusterBinding } from '../../plan/stage-bindings.ts'
 import { BootstrapBrokers } from './bootstrap-brokers.ts'
-import { type ClusterUse, grantMsk, grantPollerNetwork, grantSecrets } from './cluster-grants.ts'
+import { type ClusterUse, grantMsk, grantPollerNetwork, grantSecrets, warnOutOfReach } from './cluster-grants.ts'
 
 /** Where functions stand that speak to the brokers. */
 export interface ClusterNetwork {
@@ -70,12 +70,12 @@ export interface MskOptions {
   /**
    * Where functions stand that write to topics, or look at them. A function that only reads a topic needs no network: Lambda's pollers
    * stand in the cluster's.
-   * @default outside of any VPC, from where only brokers with public access are reached
+   * @default outside of any VPC, from where only brokers with public access are reached: say which, as `brokers`
    */
   readonly network?: ClusterNetwork
   /**
    * Where a client begins, each as `host:port`, those of the cluster for this way to sign in.
-   * @default looked up when the stack is first deployed
+   * @default those that clients in the cluster's VPC have, looked up when the stack is first deployed
    */
   readonly brokers?: readonly string[]
 }
@@ -201,8 +201,9 @@ class Msk implements ClusterConnection {
   }
 
   grant(target: IFunction, use: ClusterUse, topic: string, group?: string): void {
-    const { auth = 'iam' } = this.#options
+    const { auth = 'iam', brokers } = this.#options
     const { identity, clusterArn } = this
+    if (use !== 'consume' && brokers === undefined) warnOutOfReach(target, identity)
     grantMsk(target, { identity, clusterArn, auth: kindOf(auth), scope: this.#scope }, { use, topic, group })
     grantSecrets(target, use, this)
   }

@@ -39,6 +39,7 @@ export class KeyedTopics extends Construct {
     super(scope, 'Topics')
     this.#parts = parts
     const { topology, entry, streams } = parts
+    const code = locateTopicFunction(entry)
     const given = placedFor('the function of the topics', [streams.cluster], streams.props.function ?? {})
     this.logGroup = new LogGroup(this, 'Logs', { retention: RetentionDays.ONE_MONTH })
     this.function = new NodejsFunction(this, 'Function', {
@@ -48,11 +49,11 @@ export class KeyedTopics extends Construct {
       timeout,
       tracing: Tracing.DISABLED,
       ...given,
-      ...locateTopicFunction(entry),
+      ...code,
       role: roleFor(this, given),
       runtime: Runtime.NODEJS_24_X,
       handler: 'handler',
-      bundling: topicFunctionBundling(),
+      bundling: topicFunctionBundling(code.entry),
       logGroup: this.logGroup,
       environment: { NODE_OPTIONS: '--enable-source-maps' },
     })

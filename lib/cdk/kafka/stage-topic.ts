@@ -1,7 +1,7 @@
 /** What can be said of the topic of a keyed stage, with its defaults and its limits. */
 import { Duration, RemovalPolicy, Token } from 'aws-cdk-lib'
 import { ConfigurationError } from '../../core/errors.ts'
-import { frameSettings } from '../../plan/topic-request.ts'
+import { frameSettings, topicPartitionsOf } from '../../plan/topic-request.ts'
 import type { Pollers } from './pollers.ts'
 
 /** How topics of keyed stages are made and read. */
@@ -48,7 +48,6 @@ export interface StageTopicProps extends KeyedTopicProps {
 export type TopicSettings = Required<Pick<StageTopicProps, 'partitions' | 'retention' | 'settings' | 'removalPolicy'>> &
   Pick<StageTopicProps, 'name' | 'replicationFactor' | 'pollers'>
 
-const mostPartitions = 16
 const ofTopicsOfOurs = ['replicationFactor', 'settings', 'removalPolicy'] as const
 
 /**
@@ -61,7 +60,7 @@ export function topicSettingsOf(
   own: StageTopicProps,
 ): TopicSettings {
   if (own.name !== undefined) refuseForBrought(stage, own)
-  const { partitions = Math.min(mostPartitions, slots), ...rest } = { ...all, ...own }
+  const { partitions = topicPartitionsOf(slots), ...rest } = { ...all, ...own }
   const { retention = Duration.days(7), settings = {} } = rest
   const removalPolicy = own.name === undefined ? (rest.removalPolicy ?? RemovalPolicy.RETAIN) : RemovalPolicy.RETAIN
   checkPartitions(stage, partitions, slots)

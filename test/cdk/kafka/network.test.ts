@@ -1,6 +1,6 @@
 /** Where functions stand: in the cluster's network where they speak to it, and nowhere where Lambda's pollers read for them. */
 import type { Stack } from 'aws-cdk-lib'
-import { Template } from 'aws-cdk-lib/assertions'
+import { Annotations, Match, Template } from 'aws-cdk-lib/assertions'
 import { SecurityGroup, Vpc } from 'aws-cdk-lib/aws-ec2'
 import type { Construct } from 'constructs'
 import {
@@ -12,6 +12,8 @@ import {
   KafkaCluster,
   KafkaSink,
   KafkaSource,
+  type MskOptions,
+  type StageProps,
   StreamApplication,
 } from '../../../lib/cdk/index.ts'
 import { Topology, text } from '../../../lib/index.ts'
@@ -97,6 +99,31 @@ describe('a function stands', () => {
     const application = linesIn(stack, { sink: new KafkaSink(mskIn(stack, { network: { vpc } }), 'out') })
     expect(networkOf(stack, application.stage('lines').function)?.join()).toMatch(/ApplinesFunctionSecurityGroup/)
     expect(application.stage('lines').function.connections.securityGroups).toHaveLength(1)
+  })
+})
+
+describe('brokers that are looked up, which the VPC alone reaches', () => {
+  const warned = (stack: Stack) =>
+    Annotations.fromStack(stack)
+      .findWarning('*', Match.stringLikeRegexp('stands in no VPC'))
+      .map(({ entry: { data } }) => String(data))
+  const written = (options: Partial<MskOptions>, stage: StageProps = {}, stack = newStack()) => {
+    const cluster = mskIn(stack, options)
+    linesIn(stack, { source: new KafkaSource(cluster, 'lines'), sink: new KafkaSink(cluster, 'out'), stage })
+    return warned(stack)
+  }
+
+  it('are warned of where a function stands in no VPC', () => {
+    expect(written({})).toEqual([expect.stringMatching(/App\/lines\/Function .*give the cluster its `network`, or/)])
+  })
+
+  it('are no trouble to what stands in a VPC, to pollers, and where brokers are given', () => {
+    const [inNetwork, inVpcOfUser, onlyRead] = [newStack(), newStack(), newStack()]
+    expect(written({ network: networkIn(inNetwork) }, {}, inNetwork)).toEqual([])
+    expect(written({}, { function: { vpc: networkIn(inVpcOfUser).vpc } }, inVpcOfUser)).toEqual([])
+    expect(written({ brokers: ['b-1-public.shop:9198'] })).toEqual([])
+    linesIn(onlyRead)
+    expect(warned(onlyRead)).toEqual([])
   })
 })
 

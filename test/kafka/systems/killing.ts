@@ -3,16 +3,15 @@
  * a write of it, before the effect or behind it, when it has published and not committed, or committed and not written its progress; one without
  * when outputs of its batch appear in a sink's topic.
  */
-import { systemClock } from '../../../lib/aws/system-clock.ts'
 import { DynamoError } from '../../../lib/emulator/dynamodb/index.ts'
 import { tableNameOf } from '../../../lib/plan/plan.ts'
 import type { Random } from '../../../lib/testing/simulator/random.ts'
 import type { BrokerApplication } from './broker-application.ts'
 import type { BrokerStage } from './broker-stage.ts'
+import { until } from './until.ts'
 
 const mostPerStage = 2
 const writes = new Set(['PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem', 'TransactWriteItems'])
-const betweenLooksMs = 5
 
 /** Kills the workers that are at a batch, at once; true where there was one. */
 function strike({ workers }: BrokerStage): boolean {
@@ -45,18 +44,17 @@ export function killAtWrites({ dynamodb, planned, stages }: BrokerApplication, r
 
 /** Kills when outputs have appeared since the last kill, until it has done so twice or everything is done. */
 export async function killAtOutputs(application: BrokerApplication, source: string, sink: string): Promise<void> {
-  const [stage] = application.stages
+  const [stage] = application.stages as [BrokerStage]
+  let left = mostPerStage
   let seen = 0
-  for (let left = mostPerStage; left > 0 && stage; ) {
-    const [{ records }, { records: given, committed }] = [
-      await application.count(sink),
-      await application.count(source),
-    ]
-    if (given > 0 && committed === given) return
+  const isOver = async () => {
+    const { records } = await application.count(sink)
+    const { records: given, committed } = await application.count(source)
     if (records > seen && strike(stage)) {
       left -= 1
       seen = records + 20
     }
-    await systemClock.sleep(betweenLooksMs)
+    return left === 0 || (given > 0 && committed === given)
   }
+  await until(isOver, () => application.status())
 }
