@@ -160,13 +160,14 @@ export const topicFunctionBundling = (entry: string): BundlingOptions => ({
   esbuildArgs: aliasArgs(aliasesSeenFrom(entry)),
 })
 
-/** What the Kafka client needs, where anything is bound to Kafka. */
+/** What the Kafka client needs, where a function has it: events of Kafka are read without. */
 function aliasesFor(
   bindings: StageBindings | AnnouncerBindings,
   entry: string,
   overrides: BundlingOptions,
 ): Pick<BundlingOptions, 'esbuildArgs'> {
-  if (![...adaptersOf(bindings)].some((adapter) => adapter.includes('kafka'))) return {}
+  const hasClient = [...adaptersOf(bindings)].some((adapter) => adapter.includes('kafka') && adapter !== 'events-kafka')
+  if (!hasClient) return {}
   // In Docker the project is in another place.
   const aliases = overrides.forceDockerBundling ? namedAliases : aliasesSeenFrom(entry)
   return { esbuildArgs: { ...aliasArgs(aliases), ...overrides.esbuildArgs } }

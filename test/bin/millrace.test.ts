@@ -97,6 +97,24 @@ test(
 )
 
 test(
+  'plan --cost counts the topics of keyed stages where it is told of them, and there are any',
+  async () => {
+    const flags = ['--cost', '--rate', '100', '--keyed-topics']
+    const { code, stdout } = await project.result('plan', resolve('functions/bookings/topology.ts'), ...flags)
+    expect([code, stdout.includes('\nKinesis ')]).toEqual([0, false])
+    expect(stdout).toContain('\nKeyed stages read Kafka topics, so no Kinesis is counted')
+    const keepsNothing = await project.result('plan', resolve('functions/enrichment/topology.ts'), ...flags)
+    expect([keepsNothing.code, keepsNothing.stderr]).toEqual([
+      2,
+      expect.stringContaining('has no keyed stage, and so no topics of any: leave it out.'),
+    ])
+    const withoutCost = await project.result('plan', 'any.ts', '--keyed-topics')
+    expect(withoutCost.stderr).toContain('--keyed-topics is for --cost: give that too.')
+  },
+  timeoutMs,
+)
+
+test(
   'a topology that cannot be had is one line and exit code 1',
   async () => {
     const imports = "import { text, Topology } from 'millrace'\n"

@@ -94,7 +94,7 @@ describe('the bundle of a Kinesis application', () => {
   })
 })
 
-const kafka = ['KAFKA_SINK', 'DEAD_LETTERS_KAFKA', 'FRAMES_KAFKA', 'LINEAGE_KAFKA', 'ANNOUNCER_KAFKA']
+const kafka = ['EVENTS_KAFKA', 'KAFKA_SINK', 'DEAD_LETTERS_KAFKA', 'FRAMES_KAFKA', 'LINEAGE_KAFKA', 'ANNOUNCER_KAFKA']
 const otherSinks = ['SQS_SINK', 'EVENTBRIDGE_SINK', 'FIREHOSE_SINK']
 const sinksAndLetters = ['KINESIS_SINK', 'DYNAMODB_SINK', ...otherSinks, 'DEAD_LETTERS_KINESIS', 'DEAD_LETTERS_SQS']
 

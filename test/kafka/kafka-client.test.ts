@@ -1,5 +1,5 @@
 /** The rules of lib/aws/kafka/kafka-client.ts, each against a broker. */
-import { murmur2 as ofTheClient, Producer } from '@platformatic/kafka'
+import { Consumer, murmur2 as ofTheClient, Producer } from '@platformatic/kafka'
 import fc from 'fast-check'
 import type { KafkaMessage } from '../../lib/aws/kafka/kafka-port.ts'
 import { murmur2, partitionOf } from '../../lib/core/kafka-partitioner.ts'
@@ -34,6 +34,25 @@ test('a key is where the Java client puts it', () => {
   )
   expect(partitionOf(Buffer.from('21'), 8)).toBe((-973932308 & 0x7fffffff) % 8)
 })
+
+/** How many calls of a method of the client are in flight with each that begins. */
+function callsOf<Name extends string>(prototype: { [name in Name]: unknown }, name: Name) {
+  const real = prototype[name] as (...all: unknown[]) => Promise<unknown>
+  const inFlight: number[] = []
+  let now = 0
+  const spy = jest.spyOn(prototype as never, name as never).mockImplementation(async function (
+    this: unknown,
+    ...all: unknown[]
+  ) {
+    inFlight.push(++now)
+    try {
+      return await real.apply(this, all)
+    } finally {
+      now--
+    }
+  } as never)
+  return { inFlight, restore: () => spy.mockRestore() }
+}
 
 withBroker('a producer', () => {
   test('keeps keys, headers and timestamps, and tells a tombstone from an empty payload and no key from an empty one', async () => {
@@ -84,25 +103,12 @@ withBroker('a producer', () => {
 
   test('has one send in flight, whoever calls', async () => {
     const topic = await newTopic()
-    const inFlight: number[] = []
-    const send = Producer.prototype.send
-    let now = 0
-    const spy = jest.spyOn(Producer.prototype, 'send').mockImplementation(async function (
-      this: Producer,
-      ...args: unknown[]
-    ) {
-      inFlight.push(++now)
-      try {
-        return await (send as (...all: unknown[]) => Promise<never>).apply(this, args)
-      } finally {
-        now--
-      }
-    } as never)
+    const { inFlight, restore } = callsOf(Producer.prototype, 'send')
     try {
       const writer = producer()
       await Promise.all(Array.from({ length: 20 }, (_, n) => writer.send(topic, [message(String(n))], never())))
     } finally {
-      spy.mockRestore()
+      restore()
     }
     expect(inFlight).toEqual(Array(20).fill(1))
     expect((await recordsIn(topic)).map(({ value }) => Number(text(value)))).toEqual(
@@ -183,7 +189,11 @@ withBroker('a reader', () => {
     }
     const reads = reader()
     const asked = numbers.flatMap((n) => [0, 1, 2, 3].map((partition) => [partition, n] as const))
-    const pages = await Promise.all(asked.map(([partition, n]) => reads.fetch(topic, partition, BigInt(n), never(), 0)))
+    const { inFlight, restore } = callsOf(Consumer.prototype, 'fetch')
+    const pages = await Promise.all(
+      asked.map(([partition, n]) => reads.fetch(topic, partition, BigInt(n), never(), 0)),
+    ).finally(restore)
+    expect(inFlight).toEqual(Array(asked.length).fill(1))
     expect(pages.map(({ records }) => text(records[0]?.value))).toEqual(asked.map(([p, n]) => `${p}:${n}`))
   })
 

@@ -1,8 +1,8 @@
-import { Producer } from '@platformatic/kafka'
+import { Admin, Producer } from '@platformatic/kafka'
 import { kafkaLineage } from '../../lib/aws/kafka/kafka-lineage.ts'
 import { slotsHeld } from '../../lib/core/slot.ts'
 import { InstantClock } from '../aws/sink-worlds.ts'
-import { admin, never, newTopic, plain, producer, reader, recreate, withBroker } from './broker.ts'
+import { admin, closing, never, newTopic, plain, producer, reader, recreate, withBroker } from './broker.ts'
 
 const lineageOf = (topic: string, changes: object = {}) =>
   kafkaLineage({ reader: reader(), topic, clock: new InstantClock(), ...changes })
@@ -116,6 +116,19 @@ withBroker('the lineage of a topic', () => {
       name: 'RetryableError',
       code: 'topic-shrunk',
     })
+  })
+
+  test('what retention took of what was not read yet can be missed by nobody', async () => {
+    const topic = await newTopic()
+    await write(topic, [100, 200, 300])
+    const deletes = new Admin({ clientId: 'millrace-test', ...plain })
+    closing.push(() => deletes.close())
+    const deleteBefore = (offset: bigint) =>
+      deletes.deleteRecords({ topics: [{ name: topic, partitions: [{ partition: 0, offset }] }] })
+    await deleteBefore(2n)
+    expect(await lineageOf(topic).isCaughtUp('0', '0', never())).toBe(false)
+    await deleteBefore(3n)
+    expect(await lineageOf(topic).isCaughtUp('0', '0', never())).toBe(true)
   })
 
   test('a cluster that does not answer is asked until the signal aborts', async () => {

@@ -48,4 +48,39 @@ withBroker('a function that is bound to Kafka', () => {
     expect(await ports.lineage?.('rides')?.identity?.(never())).toBe((await reader().topic(topic, never()))?.id)
     expect(ports.readsAnswers?.('rides')).toBe(false)
   })
+
+  test('reads and feeds the topic of a keyed stage only while it is what the deployment said', async () => {
+    const topic = await newTopic(2)
+    const topicId = (await reader().topic(topic, never()))?.id ?? ''
+    const said = (changes: { readonly topicId?: string; readonly partitions?: number }) => {
+      const keyed = { topic, cluster, topicId, partitions: 2, ...changes }
+      return openPorts(plan(app), {
+        [bindingsVariable]: JSON.stringify({
+          formatVersion: 1,
+          topology: 'rides',
+          sources: [{ name: 'by-line', kind: 'kafka', ...keyed }],
+          sinks: [],
+          deadLetters: { kind: 'kafka', topic, cluster },
+          state: { tableName: 'rides' },
+          feeds: [{ stage: 'next', slots: 64, ...keyed }],
+        }),
+      })
+    }
+    const opened = jest.spyOn(OpenKafka.prototype, 'lineage')
+    closing.push(() => Promise.all(opened.mock.contexts.map((kafka) => (kafka as OpenKafka).close())))
+    const frame = { slot: 3, bytes: Buffer.from('frame') }
+    const as = await said({})
+    expect(await as.lineage?.('by-line')?.list(never())).toHaveLength(2)
+    await as.frames?.('next')?.publish([frame], never())
+    for (const [changes, code] of [
+      [{ topicId: '00000000-0000-4000-8000-000000000000' }, 'recreated-topic'],
+      [{ partitions: 4 }, 'partitions-changed'],
+    ] as const) {
+      const other = await said(changes)
+      await expect(other.lineage?.('by-line')?.list(never())).rejects.toMatchObject({ code })
+      await expect(other.lineage?.('next')?.list(never())).rejects.toMatchObject({ code })
+      await expect(other.frames?.('next')?.publish([frame], never())).rejects.toMatchObject({ code })
+    }
+    expect(await recordsIn(topic, 1)).toHaveLength(1)
+  })
 })

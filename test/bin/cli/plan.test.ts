@@ -1,4 +1,3 @@
-import { runCommand } from '../../../bin/cli/commands.ts'
 import { planLines } from '../../../bin/cli/plan.ts'
 import { operatorState, plan, Topology, text, valueState } from '../../../lib/index.ts'
 
@@ -28,16 +27,4 @@ test('each stage says its kind, what it reads, keeps and writes, and the names o
     '    reads stream app-by-end, written by by-line',
     '    keeps in table app-by-end-state, per key: longest (reducing)',
   ])
-})
-
-test('--keyed-topics is for --cost, of a topology that has a keyed stage', async () => {
-  const lines: string[] = []
-  const run = (...args: readonly string[]) => runCommand(['plan', ...args], (line) => void lines.push(line))
-  await expect(run('any.ts', '--keyed-topics')).rejects.toThrow('--keyed-topics is for --cost: give that too.')
-  const flags = ['--cost', '--rate', '100', '--keyed-topics']
-  await expect(run('functions/payments/topology.ts', ...flags)).rejects.toThrow(
-    'has no keyed stage, and so no topics of any: leave it out.',
-  )
-  expect(await run('functions/bookings/topology.ts', ...flags)).toBe(0)
-  expect(lines.join('\n')).toContain('Keyed stages read Kafka topics, so no Kinesis is counted')
 })
