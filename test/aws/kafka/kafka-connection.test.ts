@@ -15,3 +15,18 @@ test.each([
 ])('brokers are taken one by one, and several in one text: %j', (brokers) => {
   expect(connectionOf(cluster(brokers), ports)).toEqual({ bootstrapBrokers: ['b-1:9092', 'b-2:9092'] })
 })
+
+test('IAM is OAUTHBEARER over TLS, with another token of its region for each connection', async () => {
+  let asked = 0
+  const made = connectionOf(
+    { brokers: ['b-1:9098'], auth: { kind: 'iam', region: 'eu-central-1' }, tls: true },
+    { ...ports, iamToken: async (region) => `${region} ${++asked}` },
+  )
+  expect(made).toEqual({
+    bootstrapBrokers: ['b-1:9098'],
+    tls: {},
+    sasl: { mechanism: 'OAUTHBEARER', token: expect.any(Function) },
+  })
+  const token = made.sasl?.token as () => Promise<string>
+  expect([await token(), await token()]).toEqual(['eu-central-1 1', 'eu-central-1 2'])
+})

@@ -42,19 +42,22 @@ export function killAtWrites({ dynamodb, planned, stages }: BrokerApplication, r
   }) as typeof model.call
 }
 
-/** Kills when outputs have appeared since the last kill, until it has done so twice or everything is done. */
-export async function killAtOutputs(application: BrokerApplication, source: string, sink: string): Promise<void> {
+/** Kills when outputs have appeared since the last kill, until it has done so twice or all that is `sent` to the source is done. */
+export async function killAtOutputs(
+  application: BrokerApplication,
+  { source, sink, sent }: { readonly source: string; readonly sink: string; readonly sent: number },
+): Promise<void> {
   const [stage] = application.stages as [BrokerStage]
   let left = mostPerStage
   let seen = 0
   const isOver = async () => {
     const { records } = await application.count(sink)
-    const { records: given, committed } = await application.count(source)
+    const { committed } = await application.count(source)
     if (records > seen && strike(stage)) {
       left -= 1
       seen = records + 20
     }
-    return left === 0 || (given > 0 && committed === given)
+    return left === 0 || committed >= sent
   }
   await until(isOver, () => application.status())
 }

@@ -12,9 +12,10 @@ withBroker('workers that are killed in the middle of batches and replaced', () =
       const sending = produce(running, 0).then(() => produce(running, 1))
       sending.catch(() => undefined)
       await Promise.all(
-        running.map(async ({ application, system }) => {
-          const [sink = ''] = system.sinks
-          if (application.stages.length === 1) await killAtOutputs(application, system.source, sink)
+        running.map(async ({ application, system: { source, sinks, parts } }) => {
+          const [sink = ''] = sinks
+          const sent = parts.flat().length
+          if (application.stages.length === 1) await killAtOutputs(application, { source, sink, sent })
         }),
       )
       await sending
