@@ -3,22 +3,18 @@ import type { GroupOffsets } from '../../lib/aws/kafka/group-offsets.ts'
 import type { OpenKafka } from '../../lib/aws/kafka/open-kafka.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import type { Closing } from '../../lib/local/closing.ts'
-import { silent } from '../../lib/local/dead-letter-streams.ts'
+import { silent } from '../../lib/local/silent-logger.ts'
 import type { KafkaCluster } from '../../lib/plan/stage-bindings.ts'
+import { once } from './once.ts'
 
 /** Opens the client library, which takes a moment, with the first call. It has the credentials of whoever runs the command. */
 export function kafkaClients(endpoint: string | undefined, closing: Closing): () => Promise<OpenKafka> {
-  let opened: Promise<OpenKafka> | undefined
-  const open = async () => {
+  return once(async () => {
     const library = await import('../../lib/aws/kafka/open-kafka.ts')
     const kafka = new library.OpenKafka(environmentAt(endpoint), { clock: systemClock, logger: silent })
     closing.defer(() => kafka.close())
     return kafka
-  }
-  return () => {
-    opened ??= open()
-    return opened
-  }
+  })
 }
 
 /** What consumer groups of a cluster have committed. */

@@ -7,12 +7,8 @@
  * 3. The broker refuses what a generation commits that is over; the mapping is told, and joins anew.
  */
 import type { KafkaGroup, KafkaReader, KafkaRecord, KafkaTopic } from '../aws/kafka/kafka-port.ts'
-import type {
-  ConsumerGroup,
-  KafkaSourceRecord,
-  ReadPosition,
-  TopicReader,
-} from '../emulator/event-source-mapping/index.ts'
+import type { ConsumerGroup, KafkaSourceRecord, TopicReader } from '../emulator/event-source-mapping/index.ts'
+import { type NamedPosition, offsetAt, partitionsAsShards } from './topic-positions.ts'
 
 export interface BrokerTopicOptions {
   /**
@@ -53,26 +49,20 @@ export function brokerTopic(reader: KafkaReader, topic: string, options: BrokerT
     if (found === undefined) throw new Error(`there is no topic "${topic}": make it, or mend the name`)
     return found
   }
-  const offsetAt = async (partition: string, position: Exclude<ReadPosition, { at: 'after' }>): Promise<bigint> => {
-    const places = { 'trim-horizon': 'earliest', latest: 'latest' } as const
-    const place = position.at === 'timestamp' ? position.timestampMs : places[position.at]
-    const found = await reader.offsetOf(topic, Number(partition), place, never)
-    // No record of that time or a later one: reading begins with the next.
-    return found ?? (await reader.offsetOf(topic, Number(partition), 'latest', never)) ?? 0n
-  }
+  const offsetIn = (partition: string, position: NamedPosition): Promise<bigint> =>
+    offsetAt(position, (place) => reader.offsetOf(topic, Number(partition), place, never))
   return {
     topicId: async () => (await described()).id,
     async listShards() {
-      const { partitions } = await described()
-      return Array.from({ length: partitions }, (_, partition) => ({ shardId: String(partition), parentIds: [] }))
+      return partitionsAsShards((await described()).partitions)
     },
-    offsetAt: async (partition, position) => Number(await offsetAt(partition, position)),
+    offsetAt: async (partition, position) => Number(await offsetIn(partition, position)),
     async open(partition, position) {
       const { id } = await described()
       const wanted =
-        position.at === 'after' ? BigInt(position.sequenceNumber) + 1n : await offsetAt(partition, position)
-      const first = await offsetAt(partition, { at: 'trim-horizon' })
-      const end = await offsetAt(partition, { at: 'latest' })
+        position.at === 'after' ? BigInt(position.sequenceNumber) + 1n : await offsetIn(partition, position)
+      const first = await offsetIn(partition, { at: 'trim-horizon' })
+      const end = await offsetIn(partition, { at: 'latest' })
       const lost = whenLost === 'latest' ? end : first
       const iterator: Iterator = [id, Number(partition), String(wanted >= first && wanted <= end ? wanted : lost)]
       return JSON.stringify(iterator)

@@ -3,8 +3,9 @@ import { kinesisFramePublisher } from '../aws/frame-publisher-kinesis.ts'
 import type { KinesisPort, StreamAddress } from '../aws/kinesis-destination.ts'
 import { systemClock } from '../aws/system-clock.ts'
 import type { EncodedFrame } from '../runtime/frames/frame.ts'
-import type { FramePublisher, Logger } from '../runtime/ports.ts'
+import type { FramePublisher } from '../runtime/ports.ts'
 import type { KeyedStreams } from './dead-letter-frame.ts'
+import { silent } from './silent-logger.ts'
 
 /** The stream of one keyed stage. */
 export interface StageStream {
@@ -22,9 +23,6 @@ export interface StageStreamsOptions {
 
 /** How long a stream may refuse a frame before its dead letter is returned. */
 const publishTimeoutMs = 15_000
-
-/** What a redrive says it says itself: of a letter that a stream refuses, why. */
-export const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 /** A stage's stream on Kinesis; `client` has no retries of its own. */
 export const kinesisStageStream = (client: KinesisPort, stream: StreamAddress, slots: number): StageStream => ({

@@ -10,11 +10,11 @@ import { announcerPorts } from '../aws/announcer-ports.ts'
 import { describeError } from '../core/errors.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type AnnouncerOptions, announce } from '../runtime/announcer/announcer.ts'
-import type { Logger } from '../runtime/ports.ts'
 import type { LocalEndpoints } from './local-endpoints.ts'
 import type { LocalResources } from './local-resources.ts'
 import type { LocalStream } from './local-streams.ts'
 import { localDynamoDBClient } from './local-tables.ts'
+import { silent } from './silent-logger.ts'
 
 const everyMs = 1_000
 
@@ -30,8 +30,6 @@ export interface LocalAnnouncerOptions {
   /** Hears why a round failed; the next one begins anew. */
   readonly onFailure: (reason: string) => void
 }
-
-const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 export class LocalAnnouncer {
   readonly #options: LocalAnnouncerOptions

@@ -8,6 +8,7 @@ import type { KafkaReader, KafkaTopic } from '../aws/kafka/kafka-port.ts'
 import type { Clock } from '../core/clock.ts'
 import { ConfigurationError, describeError } from '../core/errors.ts'
 import type { ReadPosition, ShardDescription, ShardRead, ShardReader } from '../emulator/event-source-mapping/index.ts'
+import { type NamedPosition, offsetAt, partitionsAsShards } from './topic-positions.ts'
 
 export interface TopicReaderOptions {
   readonly reader: KafkaReader
@@ -43,8 +44,7 @@ export class TopicReader implements ShardReader {
   }
 
   async listShards(): Promise<readonly ShardDescription[]> {
-    const { partitions } = await this.describe()
-    return Array.from({ length: partitions }, (_, number) => ({ shardId: String(number), parentIds: [] }))
+    return partitionsAsShards((await this.describe()).partitions)
   }
 
   async open(partition: string, position: ReadPosition): Promise<string> {
@@ -71,21 +71,11 @@ export class TopicReader implements ShardReader {
 
   async #offsetOf(partition: number, position: ReadPosition): Promise<bigint> {
     const { reader, topic } = this.#options
-    const offsetAt = async (place: 'earliest' | 'latest' | number) =>
-      await this.#try((signal) => reader.offsetOf(topic, partition, place, signal))
-    const first = (await offsetAt('earliest')) ?? 0n
-    switch (position.at) {
-      case 'after': {
-        const next = BigInt(position.sequenceNumber) + 1n
-        return next > first ? next : first
-      }
-      case 'trim-horizon':
-        return first
-      case 'latest':
-        return (await offsetAt('latest')) ?? first
-      case 'timestamp':
-        return (await offsetAt(position.timestampMs)) ?? (await offsetAt('latest')) ?? first
-    }
+    const offsetIn = (at: NamedPosition): Promise<bigint> =>
+      offsetAt(at, (place) => this.#try((signal) => reader.offsetOf(topic, partition, place, signal)))
+    if (position.at !== 'after') return await offsetIn(position)
+    const [first, next] = [await offsetIn({ at: 'trim-horizon' }), BigInt(position.sequenceNumber) + 1n]
+    return next > first ? next : first
   }
 
   async #try<T>(call: (signal: AbortSignal) => Promise<T>): Promise<T> {

@@ -13,13 +13,14 @@ import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
 import { writeGeneration } from '../../lib/runtime/progress/generation.ts'
 import { CloudStandIn } from './cloud-stand-in.ts'
 import { MillraceProject } from './millrace-project.ts'
+import { totalsHandler } from './totals-handler.ts'
 
 const timeoutMs = 240_000
 let project: MillraceProject
 
 beforeEach(async () => {
   project = await MillraceProject.create()
-  await project.write('functions/orders/handler.ts', handler(project.directory))
+  await project.write('functions/orders/handler.ts', totalsHandler(project.directory))
 })
 afterEach(() => project.clear())
 
@@ -47,21 +48,6 @@ orders
     },
   })
   .to(totals)
-`
-
-/** The sink notes each total as a line. */
-const handler = (directory: string) => `
-import { appendFile } from 'node:fs/promises'
-import { delivered, provide, streamHandler, type Sink } from 'millrace'
-import { orders, totals } from './topology'
-const lines: Sink<unknown, string> = {
-  prepare: ({ value }) => JSON.stringify(value),
-  async deliver(items) {
-    await appendFile(${JSON.stringify(join(directory, 'totals'))}, items.map((item) => item + '\\n').join(''))
-    return items.map(() => delivered)
-  },
-}
-export const handler = streamHandler(orders, { sinks: [provide(totals, lines)] })
 `
 
 const startMs = Date.UTC(2026, 0, 1)

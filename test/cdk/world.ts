@@ -98,3 +98,17 @@ export function findingsIn(directory: string): string[] {
     report.violations.map((violation) => violation.description),
   )
 }
+
+/** The same of an app that was not synthesised yet, with the findings of its plugins. */
+export function findingsAfterSynth(app: App): string[] {
+  const printed = jest.spyOn(console, 'error').mockImplementation()
+  try {
+    app.synth()
+  } catch (error) {
+    // Findings are errors; what they are is in the report.
+    if (!(error as Error).message.includes('validation-report.json')) throw error
+  } finally {
+    printed.mockRestore()
+  }
+  return findingsIn(app.outdir)
+}

@@ -12,6 +12,7 @@ import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
 import { CloudStandIn } from '../bin/cloud-stand-in.ts'
 import { MillraceProject } from '../bin/millrace-project.ts'
+import { totalsHandler } from '../bin/totals-handler.ts'
 import { allRecords, never, newTopic, plain, producer, recordsIn, recreate, withBroker } from './broker.ts'
 
 jest.setTimeout(240_000)
@@ -47,21 +48,6 @@ orders
   .to(totals)
 `
 
-/** The sink notes each total as a line. */
-const handler = (directory: string) => `
-import { appendFile } from 'node:fs/promises'
-import { delivered, provide, streamHandler, type Sink } from 'millrace'
-import { orders, totals } from './topology'
-const lines: Sink<unknown, string> = {
-  prepare: ({ value }) => JSON.stringify(value),
-  async deliver(items) {
-    await appendFile(${JSON.stringify(join(directory, 'totals'))}, items.map((item) => item + '\\n').join(''))
-    return items.map(() => delivered)
-  },
-}
-export const handler = streamHandler(orders, { sinks: [provide(totals, lines)] })
-`
-
 class Deployed {
   readonly #read = new Map<string, bigint>()
   readonly project: MillraceProject
@@ -77,7 +63,7 @@ class Deployed {
   static async create(): Promise<Deployed> {
     const [orders, byCustomer, dead] = await Promise.all([newTopic(2, keeps), newTopic(partitions), newTopic(2)])
     const [project, cloud] = [await MillraceProject.create(), await CloudStandIn.start()]
-    await project.write('functions/orders/handler.ts', handler(project.directory))
+    await project.write('functions/orders/handler.ts', totalsHandler(project.directory))
     const dynamodb = localDynamoDBClient(cloud.url)
     for (const stage of ['orders', 'by-customer']) await ensureStateTable(dynamodb, systemClock, `${stage}-table`)
     dynamodb.destroy()

@@ -10,6 +10,7 @@ import { ConfigurationError, describeError } from '../../../lib/core/errors.ts'
 import { TopicReader } from '../../../lib/local/topic-reader.ts'
 import type { KafkaCluster, SourceBinding } from '../../../lib/plan/stage-bindings.ts'
 import type { PartitionLineage } from '../../../lib/runtime/progress/lineage.ts'
+import { once } from '../once.ts'
 import type { GroupLag, OperatedStage } from './operated.ts'
 import { firstWaiting, type Place } from './waiting.ts'
 
@@ -93,12 +94,4 @@ async function lagOf(
     })
   }
   return { topic, group: name, partitions }
-}
-
-function once<T>(work: () => Promise<T>): () => Promise<T> {
-  let begun: Promise<T> | undefined
-  return () => {
-    begun ??= work()
-    return begun
-  }
 }

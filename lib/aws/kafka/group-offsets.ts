@@ -1,8 +1,6 @@
 /** What consumer groups have committed: of an event source mapping, how far Lambda has come. */
 import { Admin } from '@platformatic/kafka'
-import { systemClock } from '../system-clock.ts'
-import { inTime, type KafkaConnection, settings } from './kafka-client.ts'
-import { kafkaFailureOf } from './kafka-failure.ts'
+import { type KafkaConnection, settings, within } from './kafka-client.ts'
 
 export interface GroupOffsets {
   /**
@@ -13,8 +11,7 @@ export interface GroupOffsets {
   close(): Promise<void>
 }
 
-const withinMs = 10_000
-const { signal: never } = new AbortController()
+const answerMs = 10_000
 
 /**
  * Reads the offsets of consumer groups. With IAM it takes `kafka-cluster:Connect`, `DescribeGroup` and `DescribeTopic`.
@@ -28,17 +25,13 @@ export function openGroupOffsets(connection: KafkaConnection): GroupOffsets {
     async committed(groupId, name, partitions) {
       const partitionIndexes = Array.from({ length: partitions }, (_, index) => index)
       const asked = { groups: [{ groupId, topics: [{ name, partitionIndexes }] }] }
-      try {
-        const [group] = await inTime(systemClock, withinMs, admin.listConsumerGroupOffsets(asked), never, 0)
-        const found = group?.topics.find((topic) => topic.name === name)?.partitions ?? []
-        return new Map(
-          found.flatMap(({ partitionIndex, committedOffset }) =>
-            committedOffset < 0n ? [] : [[partitionIndex, committedOffset] as const],
-          ),
-        )
-      } catch (thrown) {
-        throw kafkaFailureOf(thrown)
-      }
+      const [group] = await within(answerMs, admin.listConsumerGroupOffsets(asked))
+      const found = group?.topics.find((topic) => topic.name === name)?.partitions ?? []
+      return new Map(
+        found.flatMap(({ partitionIndex, committedOffset }) =>
+          committedOffset < 0n ? [] : [[partitionIndex, committedOffset] as const],
+        ),
+      )
     },
     close: () => admin.close(),
   }

@@ -58,7 +58,7 @@ const described = (topic: { readonly id: string; readonly partitionsCount: numbe
 })
 
 /** Gives up what does not end in time. It rejects with a failure that passes by itself. */
-export function inTime<T>(
+function inTime<T>(
   clock: Pick<RunnerClock, 'timer'>,
   ms: number,
   work: Promise<T>,
@@ -81,6 +81,17 @@ export function inTime<T>(
     cancelGrace()
     signal.removeEventListener('abort', onAbort)
   })
+}
+
+const { signal: never } = new AbortController()
+
+/** Gives up what does not end in time; whatever it rejects with is a `KafkaFailure`. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  try {
+    return await inTime(systemClock, ms, work, never, 0)
+  } catch (thrown) {
+    throw kafkaFailureOf(thrown)
+  }
 }
 
 /** Ends a client at once. Its own `close` would first send what waits to be sent. */

@@ -9,8 +9,7 @@
  * 3. The classic protocol of groups is used, and brokers of Kafka 3.5 or newer.
  */
 import { Consumer, offsetCommitV9 } from '@platformatic/kafka'
-import { systemClock } from '../system-clock.ts'
-import { destroy, inTime, type KafkaConnection, settings, topicOf } from './kafka-client.ts'
+import { destroy, type KafkaConnection, settings, topicOf, within } from './kafka-client.ts'
 import { kafkaFailureOf } from './kafka-failure.ts'
 import type { KafkaGroup, KafkaMembership } from './kafka-port.ts'
 
@@ -29,16 +28,6 @@ const callMs = 5_000
 
 /** What a broker answers to a member of a generation that is over. */
 const overNames = ['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS']
-
-const { signal: never } = new AbortController()
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  try {
-    return await inTime(systemClock, ms, work, never, 0)
-  } catch (thrown) {
-    throw kafkaFailureOf(thrown)
-  }
-}
 
 class LoneMember implements KafkaGroup {
   readonly #connection: KafkaConnection
