@@ -1,11 +1,13 @@
 /**
  * What must come out, computed in the most naive way that there is: one record after the other, in plain maps, without
- * batches, frames, claims, positions of keys or caches. It shares no code with the runtime but the decoding of frames.
+ * batches, frames, positions of keys or caches. It shares no code with the runtime but the decoding of frames and the order of
+ * positions.
  *
  * {@link replay} takes the order of records from the internal streams, where the promises leave it open (two upstream
  * partitions); {@link bySource} knows the source alone.
  */
 import { decodeFrame } from '../../runtime/frames/frame-format.ts'
+import { comparePositions, type Interval, type Position } from '../../runtime/frames/position.ts'
 import { BriefOracle, briefNames } from './briefs.ts'
 import type { Line } from './lines.ts'
 import { contentOf } from './sinks.ts'
@@ -30,6 +32,8 @@ export interface LoggedRecord<T> {
   readonly arrivalMs: number
   /** A later record of its slot and upstream stands before it. */
   readonly isOvertaken: boolean
+  /** A frame before its own claims that nothing was sent where it was: whoever reads the log takes it for one that came before. */
+  readonly isDenied: boolean
 }
 
 export interface InternalLog<T> {
@@ -47,6 +51,7 @@ export function readInternalLog<T>(stream: StreamState, stage: string): Internal
   const broken: { shard: string; number: number }[] = []
   const seen = new Map<string, string>()
   const furthest = new Map<string, readonly [number, number]>()
+  const claims = new ClaimsOf()
   const numbers = new Map<string, number>()
   for (const shard of stream.shards.values()) {
     // Numbers go on from the largest of the parents'.
@@ -87,12 +92,32 @@ export function readInternalLog<T>(stream: StreamState, stage: string): Internal
           eventTimeMs,
           arrivalMs,
           isOvertaken,
+          isDenied: claims.hold(inSlot, position),
         })
       }
+      claims.add(`${frame.slot}/${upstream}`, frame.claims)
     }
     numbers.set(shard.id, number)
   }
   return { records, contradictions, broken }
+}
+
+/** What the frames so far claim of each slot and upstream: a list, looked through from its beginning. */
+class ClaimsOf {
+  readonly #claims = new Map<string, Interval[]>()
+
+  add(inSlot: string, claims: readonly Interval[]): void {
+    const all = this.#claims.get(inSlot)
+    if (all === undefined) this.#claims.set(inSlot, [...claims])
+    else all.push(...claims)
+  }
+
+  hold(inSlot: string, position: Position): boolean {
+    const all = this.#claims.get(inSlot) ?? []
+    return all.some(
+      ({ previous, last }) => comparePositions(previous, position) < 0 && comparePositions(position, last) <= 0,
+    )
+  }
 }
 
 function decoded(data: Uint8Array) {
@@ -217,7 +242,8 @@ export const deadLetterId = ({ stage, slot, number }: LoggedRecord<unknown>): st
 
 /**
  * Applies every record of the logs once, in the order of the logs, but for those whose ids are in `killed`: they were taken
- * for what ended the process, and are dead letters.
+ * for what ended the process, and are dead letters. What an earlier frame denies is dropped too; whether it may be denied is
+ * for the referees to say.
  */
 export function replay(
   lines: readonly LoggedRecord<Line>[],
@@ -236,6 +262,7 @@ export function replay(
   const briefs = new Map<string, BriefOracle>()
   const inSlots = new Map<number, number>()
   for (const record of lines) {
+    if (record.isDenied) continue
     const { key, slot, value: line } = record
     inSlots.set(slot, (inSlots.get(slot) ?? 0) + 1)
     if (line.fails !== 'never' || killed.has(deadLetterId(record))) {
@@ -265,7 +292,7 @@ export function replay(
   }
   const items = new Map<string, ItemState>()
   for (const record of sold) {
-    if (killed.has(deadLetterId(record))) continue
+    if (record.isDenied || killed.has(deadLetterId(record))) continue
     const { item, line, cents, total } = record.value
     const state = items.get(item) ?? { lines: 0, cents: 0, arrivalTimeMs: Number.NEGATIVE_INFINITY }
     items.set(item, state)

@@ -75,7 +75,7 @@ const suspectForgotten: Canary = {
 /** Invariant 7. */
 const claimsEverything: Canary = {
   breaks: 'a frame claims all positions before it, whoever computed them',
-  caughtBy: 'applied-once',
+  caughtBy: 'nothing-lost',
   faults: { any: true, overtaking: 0.9 },
   publisher: (publisher) =>
     publisherWith(publisher, (frame) => {

@@ -78,7 +78,9 @@ function* addedOutputs({ run, replay, applied }: Evidence): Iterable<string> {
 
 function* addedStage({ run, replay, sold }: Evidence): Iterable<string> {
   const arrived = new Set(
-    sold.records.map(({ value: { item, line, cents, total } }) => contentOf({ item, line, cents, total })),
+    sold.records
+      .filter(({ isDenied }) => !isDenied)
+      .map(({ value: { item, line, cents, total } }) => contentOf({ item, line, cents, total })),
   )
   const froms = new Set(metByTheSecond(replay.applied, run.oldUntilMs(names.keyed)))
   for (const { content, from } of replay.sent) {

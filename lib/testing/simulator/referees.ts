@@ -27,16 +27,8 @@ export function* noSurprises({ run }: { readonly run: Simulation }): Iterable<st
 }
 
 /** P1: each record of the source is applied, or a dead letter with its original bytes; each of its lines once. */
-function* nothingLost({
-  run,
-  entries,
-  lines,
-  source,
-  deadLetters,
-  killed,
-  sentAt,
-  applied,
-}: Evidence): Iterable<string> {
+function* nothingLost(evidence: Evidence): Iterable<string> {
+  const { run, entries, lines, source, deadLetters, killed, sentAt, applied } = evidence
   const dead = new Set(deadLetters.map(({ letter }) => letter.payload))
   for (const payload of source.dead) {
     if (!dead.has(payload)) yield `no dead letter has the record ${Buffer.from(payload, 'base64')}`
@@ -64,7 +56,23 @@ function* nothingLost({
   if (crash + zombie + failOver + redelivery === 0) {
     for (const id of killed) yield `${id} was taken for what ended a process, and it was not`
   }
+  for (const { stage, shard, number, upstream, origin } of deniedWithoutReason(evidence)) {
+    yield `record ${number} of ${stage}/${shard}, from ${upstream} and at first ${origin.partition}/${origin.position}, is dropped: a frame before it claims that nothing was sent there`
+  }
   for (const name of arrived.keys()) if (!source.lines.has(name)) yield `the line ${name} was never sent`
+}
+
+/**
+ * Records behind a frame that claims their place was empty, so nobody applies them. That may be where the claim is right by the time
+ * it is made: what was sent there was given up since, or comes from a version of the application with a stage that others lack.
+ */
+function deniedWithoutReason(evidence: Evidence): readonly LoggedRecord<unknown>[] {
+  const { run, lines, killed } = evidence
+  const denied = lines.records.filter(
+    ({ isDenied, origin }) => isDenied && !killed.has(`${names.source}/${origin.partition}/${origin.position}/0`),
+  )
+  if (run.drawn.changes.stage) return denied
+  return [...denied, ...soldByApplied(evidence).filter(({ isDenied }) => isDenied)]
 }
 
 /** P2: the state of every key is what one record after the other makes of it, in the order of the log. */

@@ -2,15 +2,20 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { play } from './simulator-world.ts'
 
-const kept: { readonly seeds: readonly { readonly seed: number; readonly found: string }[] } = JSON.parse(
-  readFileSync(join(__dirname, 'seeds.json'), 'utf8'),
-)
+interface KeptSeed {
+  readonly seed: number
+  /** Where it was played. @default "kinesis" */
+  readonly service?: string
+  readonly found: string
+}
+
+const kept: { readonly seeds: readonly KeptSeed[] } = JSON.parse(readFileSync(join(__dirname, 'seeds.json'), 'utf8'))
 
 describe('kept seeds', () => {
   test.each(kept.seeds)(
     'seed $seed, which found: $found',
-    async ({ seed }) => {
-      expect((await play(seed)).findings).toEqual([])
+    async ({ seed, service }) => {
+      expect((await play(seed, { service: service === 'kafka' ? 'kafka' : 'kinesis' })).findings).toEqual([])
     },
     60_000,
   )

@@ -4,7 +4,7 @@ import { deadLetterId, type LoggedRecord, replay, type SoldItem } from '../../..
 import { referees } from '../../../lib/testing/simulator/referees.ts'
 
 const origin = { partition: 'shard-0', position: '1', arrivalTimeMs: 0 }
-const place = { shard: 'shard-0', origin, eventTimeMs: 0, arrivalMs: 0, isOvertaken: false }
+const place = { shard: 'shard-0', origin, eventTimeMs: 0, arrivalMs: 0, isOvertaken: false, isDenied: false }
 
 /** A line of one user each, and what its step sends to the third stage. */
 function sent(number: number) {

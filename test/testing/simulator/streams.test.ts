@@ -1,5 +1,5 @@
 import { encodeFrame } from '../../../lib/runtime/frames/frame-format.ts'
-import { endOf, ownPosition, startOf } from '../../../lib/runtime/frames/position.ts'
+import { endOf, type Interval, ownPosition, startOf } from '../../../lib/runtime/frames/position.ts'
 import { type Faults, noFaults } from '../../../lib/testing/simulator/faults.ts'
 import { KinesisService } from '../../../lib/testing/simulator/kinesis-service.ts'
 import { readInternalLog } from '../../../lib/testing/simulator/oracle.ts'
@@ -29,15 +29,15 @@ function world(faults: Partial<Faults> = {}) {
   return { clocked, streams, stream, answered }
 }
 
-/** A frame of one record for slot 3. */
-const frame = (number: number, partition = 'p0', slot = 3) =>
+/** A frame of one record for slot 3, which claims the record's number and what else is told. */
+const frame = (number: number, partition = 'p0', slot = 3, claims: readonly Interval[] = []) =>
   encodeFrame({
     kind: 'frame',
     upstream: { name: 'orders', partition },
     slot,
     schemaVersion: 1,
     markMs: 0,
-    claims: [{ previous: startOf(number), last: endOf(number) }],
+    claims: [...claims, { previous: startOf(number), last: endOf(number) }],
     records: [
       {
         position: ownPosition(number, 0),
@@ -104,6 +104,23 @@ describe('frames', () => {
     expect(lost?.map(({ status }) => status)).toEqual(['refused'])
     expect(numbersIn(losing.stream)).toEqual([[1, false]])
   })
+})
+
+test('a record that an earlier frame of its slot and upstream claims was never sent is denied, and no other', async () => {
+  const { streams, stream, answered } = world()
+  const port = streams.frames(owner, 'by-user')
+  const reach = [{ previous: startOf(2), last: endOf(4) }]
+  const sent = [frame(6, 'p0', 3, reach), frame(2), frame(3), frame(3, 'p1'), frame(4, 'p0', 5), frame(1)]
+  for (const one of sent) await answered(port.put([one]))
+  const { records } = readInternalLog<number>(stream, 'by-user')
+  expect(records.map(({ value, isDenied }) => [value, isDenied])).toEqual([
+    [6, false],
+    [2, true],
+    [3, true],
+    [3, false],
+    [4, false],
+    [1, false],
+  ])
 })
 
 describe('lineage', () => {
