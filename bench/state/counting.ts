@@ -51,7 +51,7 @@ export class CountingStages {
   #framesSent = 0
   #outputs = 0
 
-  constructor(store: StateStore) {
+  constructor({ store, feedingStore }: { readonly store: StateStore; readonly feedingStore: StateStore }) {
     const silent = () => undefined
     const sink: Sink = {
       prepare: ({ value }) => value,
@@ -69,7 +69,7 @@ export class CountingStages {
       },
       sink: () => sink,
       deadLetters: sink as Ports['deadLetters'],
-      state: () => store,
+      state: (stage) => (stage === counting.name ? store : feedingStore),
       frames: () => ({ publish: async (frames) => void this.#frames.push(...frames) }),
       lineage: () => sourceLineage,
     }

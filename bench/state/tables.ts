@@ -22,7 +22,9 @@ const clientOf = (send: BenchClient['send']): BenchClient => ({
 /** Answers every write at once and keeps nothing: what remains is the caller's own work. */
 export const boundless: BenchClient = clientOf(async () => ({}) as never)
 
+/** The tables of the keyed stage and of the stage that feeds it. */
 export const stateTable = 'by-user'
+export const feedingTable = 'clicks'
 export const countTable = 'counts'
 export const idempotencyTable = 'idempotency'
 
@@ -33,6 +35,7 @@ export class MeteredTables {
 
   constructor() {
     this.#create(stateTable, 'pk', 'sk')
+    this.#create(feedingTable, 'pk', 'sk')
     this.#create(countTable, 'user')
     this.#create(idempotencyTable, 'id')
   }
@@ -54,10 +57,15 @@ export class MeteredTables {
     return answer as never
   })
 
-  /** The production store over the state table. */
-  store(): DynamoDBStateStore {
+  /** The production store over the table of a stage. */
+  store(tableName: string): DynamoDBStateStore {
     const { client } = this
-    return new DynamoDBStateStore({ client, tableName: stateTable, stage: stateTable, clock: systemClock })
+    return new DynamoDBStateStore({ client, tableName, stage: tableName, clock: systemClock })
+  }
+
+  /** The stores of a keyed stage and of the stage that feeds it. */
+  stores() {
+    return { store: this.store(stateTable), feedingStore: this.store(feedingTable) }
   }
 
   /** All that was used of a table so far. */

@@ -8,7 +8,7 @@ import { median } from '../figures.ts'
 import { CountingStages, countState } from './counting.ts'
 import { addPerRecord, type Peer, powertoolsIdempotency } from './peers.ts'
 import { microsSince, StoreMeter } from './store-meter.ts'
-import { boundless, stateTable } from './tables.ts'
+import { boundless, feedingTable, stateTable } from './tables.ts'
 import { batchOf, keyOf, seeded, zipf } from './zipf.ts'
 
 /** Medians over the rounds. */
@@ -36,7 +36,8 @@ export async function filledStages(keys: number): Promise<FilledStages> {
     await store.commit({ key: keyOf(rank), readPosition: undefined, item, entries: [] }, signal)
   }
   const meter = new StoreMeter()
-  return { keys, stages: new CountingStages(meter.meter(store)), meter }
+  const feedingStore = meter.meter(new MemoryStateStore({ stage: feedingTable, clock: systemClock }))
+  return { keys, stages: new CountingStages({ store: meter.meter(store), feedingStore }), meter }
 }
 
 interface Sample {

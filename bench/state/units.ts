@@ -2,7 +2,7 @@
 import { CountingStages } from './counting.ts'
 import { addPerRecord, type Peer, powertoolsIdempotency } from './peers.ts'
 import type { Units } from './prices.ts'
-import { countTable, idempotencyTable, MeteredTables, stateTable } from './tables.ts'
+import { countTable, feedingTable, idempotencyTable, MeteredTables, stateTable } from './tables.ts'
 import { batchOf, seeded, zipf } from './zipf.ts'
 
 /** Means per batch. */
@@ -31,7 +31,7 @@ interface BatchRun {
 /** Each batch runs three times: the first makes its keys, then all of them are in memory, then none is. */
 export async function measureUnits(keys: number, records: number, batches: number): Promise<BatchUnits> {
   const tables = new MeteredTables()
-  const stages = new CountingStages(tables.store())
+  const stages = new CountingStages(tables.stores())
   const peers = { add: addPerRecord(tables.client), powertools: powertoolsIdempotency(tables.client) }
   const draw = zipf(keys, seeded(keys + records))
   const runs: BatchUnits[] = []
@@ -59,11 +59,11 @@ async function unitsOf({ users, stages, tables, add, powertools }: BatchRun): Pr
   const run = async () => stages.count(await stages.feed(stages.clicks(users)))
   await run()
   stages.takeOutputs()
-  const warm = await tables.unitsOf(run, stateTable)
+  const warm = await tables.unitsOf(run, stateTable, feedingTable)
   const resultsPerKey = stages.takeOutputs() / distinctKeys
   stages.restart()
   tables.takeKeyReads()
-  const cold = await tables.unitsOf(run, stateTable)
+  const cold = await tables.unitsOf(run, stateTable, feedingTable)
   return {
     distinctKeys,
     warm,

@@ -30,7 +30,8 @@ export async function measureSilence(keys: number): Promise<Silence> {
   const clock = new VirtualClock(startMs)
   const calls = new Map<string, number>()
   const store = counted(new MemoryStateStore({ stage: 'by-key', clock }), calls)
-  const stages = new WindowStages('hourly', { store, clock })
+  const feedingStore = counted(new MemoryStateStore({ stage: 'trips', clock }), calls)
+  const stages = new WindowStages('hourly', { store, feedingStore, clock })
   await stages.run(await stages.announce())
   for (let from = 0; from < keys; from += 1_000) {
     await stages.send(

@@ -27,6 +27,7 @@ import type { MetricName, Ports, RunnerClock } from '../../lib/runtime/ports.ts'
 import type { PartitionLineage } from '../../lib/runtime/progress/lineage.ts'
 import { createRunner, type Runner } from '../../lib/runtime/runner.ts'
 import { delivered, type Sink } from '../../lib/runtime/sink.ts'
+import { MemoryStateStore } from '../../lib/state/memory-store.ts'
 import type { StateStore } from '../../lib/state/state-store.ts'
 import { kinesisEvent } from '../../lib/testing/index.ts'
 import { sourceLineage, wholePartition } from '../../lib/testing/memory-streams.ts'
@@ -73,6 +74,8 @@ function windowsApp(kind: WindowKind) {
 
 export interface StagesOptions {
   readonly store: StateStore
+  /** That of the stage which feeds. @default one in memory */
+  readonly feedingStore?: StateStore
   /** @default the clock of the machine */
   readonly clock?: RunnerClock
   /** @default one that counts results and late trips, and keeps none */
@@ -93,7 +96,8 @@ export class WindowStages {
   #trips = 0
   #framesSent = 0
 
-  constructor(kind: WindowKind, { store, clock = systemClock, sink = this.#counting }: StagesOptions) {
+  constructor(kind: WindowKind, { store, clock = systemClock, sink = this.#counting, ...given }: StagesOptions) {
+    const { feedingStore = new MemoryStateStore({ stage: 'trips', clock }) } = given
     this.#app = windowsApp(kind)
     const silent = () => undefined
     const lineage: PartitionLineage = {
@@ -107,7 +111,7 @@ export class WindowStages {
       metrics: { count: (name, value) => note(this.#counts, name, value), gauge: silent },
       sink,
       deadLetters: sink('dead letters') as Ports['deadLetters'],
-      state: () => store,
+      state: (stage) => (stage === keyBy ? store : feedingStore),
       frames: () => ({ publish: async (frames) => void this.#frames.push(...frames) }),
       lineage: () => lineage,
     }

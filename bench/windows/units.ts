@@ -1,6 +1,6 @@
 /** What windows cost in capacity units: from the DynamoDB model, through the production store. */
 import type { Units } from '../state/prices.ts'
-import { MeteredTables, stateTable } from '../state/tables.ts'
+import { feedingTable, MeteredTables, stateTable } from '../state/tables.ts'
 import { Load, type MeasuredKind } from './load.ts'
 import { WindowStages } from './stages.ts'
 
@@ -20,7 +20,7 @@ const records = 1_000
 
 export async function measureUnits(kind: MeasuredKind, keys: number, batches: number): Promise<WindowUnits> {
   const tables = new MeteredTables()
-  const stages = new WindowStages(kind, { store: tables.store() })
+  const stages = new WindowStages(kind, tables.stores())
   const load = await Load.open(kind, stages, keys)
   let distinctKeys = 0
   let written = 0
@@ -32,14 +32,14 @@ export async function measureUnits(kind: MeasuredKind, keys: number, batches: nu
     const run = () => stages.send(load.trips(batch))
     await run()
     stages.takeMetric('keys-written')
-    add(sums.warm, await tables.unitsOf(run, stateTable))
+    add(sums.warm, await tables.unitsOf(run, stateTable, feedingTable))
     written += stages.takeMetric('keys-written')
     stages.restart()
-    add(sums.cold, await tables.unitsOf(run, stateTable))
+    add(sums.cold, await tables.unitsOf(run, stateTable, feedingTable))
   }
   if (stages.takeOutputs('results') > 0) throw new Error('a window ended in a batch where none was to end')
   stages.restart()
-  const closing = await tables.unitsOf(() => load.close(), stateTable)
+  const closing = await tables.unitsOf(() => load.close(), stateTable, feedingTable)
   const results = stages.takeOutputs('results')
   return {
     distinctKeys: distinctKeys / batches,

@@ -148,6 +148,11 @@ async function ownerOf(claimed: Claimed): Promise<Owner> {
       `The table ${tableName} holds the state of stage "${found}" of ${topology}, not of ${asked}: name that stage, or another table.`,
     )
   }
+  if (slots === undefined) {
+    throw new ConfigurationError(
+      `The table ${tableName} is that of stage "${stage}" of ${topology}, which feeds others and keeps no keys: name a keyed stage.`,
+    )
+  }
   return { owner: String(topology), slots: Number(slots), isOnTopic: log === 'topic' }
 }
 

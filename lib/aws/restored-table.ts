@@ -86,12 +86,12 @@ export async function mendRestoredTable(options: RestoredTableOptions): Promise<
   const earlier = new RestoredTable(options, earlierTableName)
   const found = await table.read()
   const before = await earlier.read()
-  if (found.owner === undefined) {
+  const slots = found.owner?.slots
+  if (slots === undefined) {
     throw new ConfigurationError(
-      `the table "${tableName}" has no manifest, so it is not that of a keyed stage: the table of a stage that only feeds others need not be restored.`,
+      `the table "${tableName}" has no manifest with slots, so it is not that of a keyed stage: the table of a stage that only feeds others need not be restored.`,
     )
   }
-  const { slots } = found.owner
   refuseAnother(options, found, before)
   refuseReset(options, found, before)
   refuseTorn(tableName, found, before)
@@ -119,7 +119,8 @@ interface FoundKey {
 interface Owner {
   readonly topology: string
   readonly stage: string
-  readonly slots: number
+  /** Missing where the stage keeps no keys. */
+  readonly slots?: number
 }
 
 interface FoundItems {

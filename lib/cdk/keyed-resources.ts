@@ -126,15 +126,15 @@ export function grantState(table: ITable, target: IFunction): void {
   grantTableKey(table, target)
 }
 
-/** What a stage that feeds does with its table: it keeps its progress there, and nothing else. */
+/** What a stage that feeds does with its table: it keeps its progress and its manifest there, and nothing else. */
 export function grantProgress(table: ITable, target: IFunction): void {
-  grantItems(table, target, ['dynamodb:GetItem', 'dynamodb:PutItem'], onlyProgress)
+  grantItems(table, target, ['dynamodb:GetItem', 'dynamodb:PutItem'], only('progress#*', 'manifest#'))
   grantTableKey(table, target)
 }
 
 /** What the announcer does with either table: it reads progress, sees no key and writes nothing. */
 export function grantProgressReading(table: ITable, target: IFunction): void {
-  grantItems(table, target, ['dynamodb:GetItem'], onlyProgress)
+  grantItems(table, target, ['dynamodb:GetItem'], only('progress#*'))
   table.encryptionKey?.grant(target, 'kms:Decrypt', 'kms:DescribeKey')
 }
 
@@ -148,9 +148,10 @@ export function grantTableKey(table: ITable, target: IGrantable): void {
   table.encryptionKey?.grant(target, ...both, ...writing)
 }
 
-const onlyProgress = { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['progress#*'] } }
+/** Where the keys of items are like one of these. */
+const only = (...keys: readonly string[]) => ({ 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': keys } })
 
 /** Of the table alone, not of its indexes, which the state store has no use for. */
-function grantItems(table: ITable, grantee: IFunction, actions: string[], conditions?: typeof onlyProgress): void {
+function grantItems(table: ITable, grantee: IFunction, actions: string[], conditions?: ReturnType<typeof only>): void {
   Grant.addToPrincipal({ grantee, actions, resourceArns: [table.tableArn], ...(conditions ? { conditions } : {}) })
 }

@@ -79,13 +79,7 @@ export class BatchRun {
     const steps = this.#parts.stage.nodes.filter(
       (node) => node.type === 'enrich' && node.table.kind === 'lookup',
     ).length
-    this.#learnAllKeys()
-    // Keys of pure functions are all known after far fewer rounds; those of impure ones would never be.
-    for (let round = 0; round < steps * steps; round++) {
-      if (!(await this.#target.tables.loadWanted(this.#stop.signal))) break
-      this.#learnAllKeys()
-    }
-    this.#target.tables.closeLookups()
+    await this.#target.tables.loadLookups(() => this.#learnAllKeys(), steps * steps, this.#stop.signal)
   }
 
   /** Learns keys for half of the time that is left: what it does not get to comes again, so that the rest can be done. */

@@ -7,6 +7,7 @@ import type { StateStore } from '../state/state-store.ts'
 import { FeedLane } from './feed-lane.ts'
 import type { FramePublisher } from './frames/publisher.ts'
 import { Sender } from './frames/sender.ts'
+import { StageManifest } from './manifest.ts'
 import { MarkTeller } from './mark-teller.ts'
 import type { OutboxParts } from './outbox.ts'
 import type { Ports } from './ports.ts'
@@ -27,6 +28,7 @@ export interface StageParts<S extends FeedingStage | KeyedStage = FeedingStage |
   readonly store: StateStore
   readonly lineage: PartitionLineage
   readonly log: LogIdentity
+  readonly manifest: StageManifest
   readonly program: StageProgram
   /** Failures of one record before it is a dead letter. */
   readonly attempts: number
@@ -83,6 +85,7 @@ export function openStageParts<S extends FeedingStage | KeyedStage>(
     store,
     lineage,
     log: new LogIdentity(stage.name, lineage),
+    manifest: new StageManifest({ topology, stage, store, lineage, lineageOf: (name) => ports.lineage?.(name) }),
     program: new StageProgram(stage, { traces: ports.checksPurity === true }),
     attempts: options.attempts ?? 3,
     maxPendingOutputs: options.maxPendingOutputs ?? 10_000,

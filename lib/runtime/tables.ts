@@ -227,18 +227,20 @@ export class BatchTables {
   }
 
   /**
-   * Loads the wanted keys of the first lookup that wants any, in the order in which records reach the lookups: by then
-   * every record that can reach it has said its key. Resolves with false once no key is wanted.
+   * Loads what records look up, one call per lookup table: `learn` says which keys they want, as far as what is loaded lets them come,
+   * again and again until no key is wanted. Keys of pure functions are all known after far fewer rounds than `mostRounds`; those of
+   * impure ones would never be.
    */
-  async loadWanted(signal: AbortSignal): Promise<boolean> {
-    const first = this.#lookups.find((lookup) => lookup.wantsKeys)
-    if (!first) return false
-    await first.load(signal)
-    return true
-  }
-
-  /** From here on a key that was not loaded is a mistake of the step's key function. */
-  closeLookups(): void {
+  async loadLookups(learn: () => void, mostRounds: number, signal: AbortSignal): Promise<void> {
+    learn()
+    for (let round = 0; round < mostRounds; round++) {
+      // The first lookup that wants any, in the order in which records reach them: by then every record that can reach it has said its key.
+      const first = this.#lookups.find((lookup) => lookup.wantsKeys)
+      if (!first) break
+      await first.load(signal)
+      learn()
+    }
+    // From here on a key that was not loaded is a mistake of the step's key function.
     for (const lookup of this.#lookups) lookup.close()
   }
 }

@@ -310,8 +310,13 @@ describe('keys with entries of map states', () => {
     expect(snapshotOf(table)).toEqual(later)
   })
 
-  test('a table without a manifest is that of no keyed stage', async () => {
-    await expect(mend(restored(new Map(), new Map()))).rejects.toThrow('the table "by-hotel" has no manifest')
+  test('a table without a manifest, or with one that has no slots, is that of no keyed stage', async () => {
+    const refusal = 'the table "by-hotel" has no manifest with slots, so it is not that of a keyed stage'
+    await expect(mend(restored(new Map(), new Map()))).rejects.toThrow(refusal)
+    const value = { M: { topology: { S: 'app' }, stage: { S: 'orders' }, feeds: { M: { 'by-key': { S: 'stream' } } } } }
+    const ofFeeding = { pk: { S: 'manifest#' }, sk: { S: 'manifest' }, format: { N: '1' }, value }
+    const snapshot = tableOf(ofFeeding)
+    await expect(mend(restored(snapshot, snapshot))).rejects.toThrow(refusal)
   })
 })
 

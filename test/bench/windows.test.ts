@@ -13,7 +13,7 @@ test.each(['tumbling', 'hopping', 'session'] as const)(
     expect(writesPerKey).toBe(1)
     // Beside the keys: progress of both stages, read and written.
     expect([warm.read, warm.write - distinctKeys]).toEqual([2, 2])
-    expect(cold.read - warm.read).toBe(distinctKeys + 1)
+    expect(cold.read - warm.read).toBe(distinctKeys + 2)
     expect(results).toBe(50)
     // A read and a write of its key, a timer that is removed and, but for tumbling, one that is set.
     expect(perResult.write).toBeGreaterThanOrEqual(2)
@@ -41,4 +41,4 @@ test('many windows close in processes of little memory, as many of them killed a
   const close = await measureMassClose({ windows: 1_500, heapMiB: 256, invocationMs: 20_000, kills: 4 })
   expect(close).toMatchObject({ killed: 4, crashed: 0, pastDeadline: 0, missed: 0, doubled: 0 })
   expect(close.largestHeapMiB).toBeGreaterThan(10)
-}, 60_000)
+}, 240_000)

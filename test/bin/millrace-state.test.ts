@@ -195,6 +195,12 @@ test(
       1,
       'millrace: The table visits-app-by-guest-state holds the state of stage "by-guest" of visits-app, not of stage "by-host": name that stage, or another table.\n',
     ])
+    const ofFeeding = ['--table', 'visits-app-visits-state', '--endpoint', service.dynamodb]
+    const feeding = await state('list', 'visits', ...ofFeeding)
+    expect([feeding.code, feeding.stderr]).toEqual([
+      1,
+      'millrace: The table visits-app-visits-state is that of stage "visits" of visits-app, which feeds others and keeps no keys: name a keyed stage.\n',
+    ])
     const missing = await state('list', 'by-guest', '--table', 'other', '--endpoint', service.dynamodb)
     expect([missing.code, missing.stderr]).toEqual([
       1,

@@ -155,7 +155,7 @@ describe('grants', () => {
         Statement: Match.arrayWith([
           Match.objectLike({
             Action: ['dynamodb:GetItem', 'dynamodb:PutItem'],
-            Condition: { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['progress#*'] } },
+            Condition: { 'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['progress#*', 'manifest#'] } },
           }),
         ]),
       },

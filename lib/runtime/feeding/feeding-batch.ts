@@ -157,12 +157,7 @@ class FeedingAttempt {
         }
       }
     }
-    learn()
-    for (let round = 0; round <= steps * stage.nodes.length; round++) {
-      if (!(await this.#tables.loadWanted(this.#stop.signal))) break
-      learn()
-    }
-    this.#tables.closeLookups()
+    await this.#tables.loadLookups(learn, steps * stage.nodes.length + 1, this.#stop.signal)
   }
 
   async #stepAll(lastNumber: number): Promise<Halt | undefined> {

@@ -65,6 +65,7 @@ export class FeedingRunner {
   ): Promise<BatchResult> {
     return withinDeadline(this.#parts.ports.clock, invocation.deadlineMs, this.#marginMs, async (stop) => {
       const failures: PartitionFailure[] = []
+      await this.#parts.manifest.check(stop.signal)
       for (const partition of batch) {
         const tables = await this.#tables.openBatch(stop.signal)
         const failure = await partitionAlone(this.#parts.ports, partition, () =>

@@ -121,12 +121,7 @@ class RedriveAttempt {
         }
       }
     }
-    learn()
-    for (let round = 0; round <= steps * stage.nodes.length; round++) {
-      if (!(await this.#tables.loadWanted(this.#stop.signal))) break
-      learn()
-    }
-    this.#tables.closeLookups()
+    await this.#tables.loadLookups(learn, steps * stage.nodes.length + 1, this.#stop.signal)
   }
 
   #stepAll(): Undone | undefined {

@@ -28,12 +28,10 @@ import type { RunnerOptions } from '../stage-runner.ts'
 import { TableStore } from '../tables.ts'
 import { runKeyedBatch } from './keyed-batch.ts'
 import type { KeyedParts } from './keyed-parts.ts'
-import { StageManifest } from './manifest.ts'
 import { WarmKeys } from './warm-keys.ts'
 
 export class KeyedRunner {
   readonly #parts: KeyedParts
-  readonly #manifest: StageManifest
   readonly #tables: TableStore
   readonly #marginMs: number
 
@@ -45,7 +43,6 @@ export class KeyedRunner {
       shortTexts: new ShortTexts(),
       mostKeysPerCommit: options.mostKeysPerCommit ?? 4_000,
     }
-    this.#manifest = new StageManifest(topology, stage, this.#parts.store, this.#parts.lineage)
     this.#tables = new TableStore(stage.tables, ports)
     this.#marginMs = options.deadlineMargin?.ms ?? 1_000
   }
@@ -62,7 +59,7 @@ export class KeyedRunner {
     const { ports } = this.#parts
     return withinDeadline(ports.clock, invocation.deadlineMs, this.#marginMs, async (stop) => {
       const failures: PartitionFailure[] = []
-      await this.#manifest.check(stop.signal)
+      await this.#parts.manifest.check(stop.signal)
       for (const partition of batch) {
         const tables = await this.#tables.openBatch(stop.signal)
         const failure = await partitionAlone(ports, partition, () =>

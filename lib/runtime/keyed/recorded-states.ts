@@ -6,7 +6,6 @@
  * 3. Schema versions are recorded and not compared: a deployment that wrote nothing yet can be rolled back. Each value says its
  *    own version, and one that is newer than ours waits where it is met.
  */
-import { isDeepStrictEqual } from 'node:util'
 import { ConfigurationError } from '../../core/errors.ts'
 import { type KeyedStageLock, operatorsOf } from '../../plan/lock.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
@@ -40,20 +39,14 @@ function layoutOf(label: string): 'slices' | 'sessions' | 'count' {
 }
 
 /**
- * What is to be recorded beside what is; undefined where nothing is new. Throws a {@link ConfigurationError} `state-changed` for a
- * state of another kind.
+ * What was recorded with what is declared. Throws a {@link ConfigurationError} `state-changed` for a state of another kind.
  */
-export function mergedStates(
-  stage: string,
-  recorded: RecordedStates,
-  declared: RecordedStates,
-): RecordedStates | undefined {
+export function mergedStates(stage: string, recorded: RecordedStates, declared: RecordedStates): RecordedStates {
   for (const [name, now] of Object.entries(declared)) {
     const otherwise = misreadState(stage, name, recorded, now)
     if (otherwise !== undefined) throw new ConfigurationError(otherwise, { code: 'state-changed' })
   }
-  const merged = { ...recorded, ...declared }
-  return isDeepStrictEqual(merged, recorded) ? undefined : merged
+  return { ...recorded, ...declared }
 }
 
 /** Why a declared state would misread what was recorded under its name, and what to do; undefined where it would not. */

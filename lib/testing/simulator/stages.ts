@@ -328,7 +328,8 @@ export class Stages {
           })
     // The canary stands before the watch, so that what it does is seen.
     const watched = new WatchedStore(store, () => this.#usageOf.get(owner), this.largest)
-    const noted = this.#caches.watch(watched, owner)
+    const isKeyed = this.#options.application.keyedStages.some(({ name }) => name === stage)
+    const noted = this.#caches.watch(isKeyed ? watched : manifestAtOnce(watched, inner), owner)
     return this.canary?.store?.(noted, { owner, clock, version, said: this.#said }) ?? noted
   }
 
@@ -345,6 +346,17 @@ export class Stages {
     })
   }
 }
+
+/**
+ * A stage without keys asks for its manifest past all faults, which the manifests of the others meet: so kept seeds of before it had
+ * one are the runs that they were.
+ */
+const manifestAtOnce = (store: StateStore, table: StateStore): StateStore =>
+  storeWith(store, {
+    readManifest: (...args) => table.readManifest(...args),
+    writeManifest: (...args) => table.writeManifest(...args),
+    replaceManifest: (...args) => table.replaceManifest(...args),
+  })
 
 /** How every state table is made. */
 const stateTable = {

@@ -41,6 +41,7 @@ function worldOf(app: Topology, publish: FramePublisher['publish']) {
   const memory = memoryPorts()
   const planned = plan(app)
   memory.serve?.(planned)
+  /** But for what it asks of its manifest and its generation before the batch. */
   const calls: string[] = []
   const frames: RedriveFrame[] = []
   const ports: Ports = {
@@ -65,7 +66,8 @@ function worldOf(app: Topology, publish: FramePublisher['publish']) {
             const member: unknown = Reflect.get(target, name)
             if (typeof member !== 'function') return member
             return (...args: readonly unknown[]) => {
-              if (args[0] !== generationName('values')) calls.push(String(name))
+              const isBefore = args[0] === generationName('values') || String(name).endsWith('Manifest')
+              if (!isBefore) calls.push(String(name))
               return member.apply(target, args)
             }
           },

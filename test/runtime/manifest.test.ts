@@ -1,0 +1,138 @@
+/** What a stage sends on stays on the kind of log that it began with: what lies in another would be read by nobody. */
+import { z } from 'zod'
+import { ConfigurationError, Topology, valueState } from '../../lib/index.ts'
+import { MemoryStateStore } from '../../lib/state/memory-store.ts'
+import type { StateStore, StateValue } from '../../lib/state/state-store.ts'
+import { VirtualClock } from '../../lib/testing/index.ts'
+import { sourceLineage } from '../../lib/testing/memory-streams.ts'
+import { StageWorld } from './stage-world.ts'
+
+const schema = z.object({ key: z.string() })
+const { signal } = new AbortController()
+
+/** `values` > the keyed stages that are told, each of which sends to another, `after-` and its name. */
+function topologyOf(fed: readonly string[], name: string): Topology {
+  const app = new Topology(name)
+  const values = app.source('values', schema)
+  for (const stage of fed) {
+    values
+      .keyBy(stage, ({ key }) => key, { slots: 1 })
+      .process(`pass-${stage}`, { state: { last: valueState<number>() }, step: (value) => [value] })
+      .keyBy(`after-${stage}`, ({ key }) => key, { slots: 1 })
+      .process(`end-${stage}`, { state: { last: valueState<number>() }, step: () => [] })
+  }
+  return app
+}
+
+interface Deployment {
+  readonly name?: string
+  readonly fed?: readonly string[]
+  /** The stages that read topics. */
+  readonly topics?: readonly string[]
+}
+
+/** A stage with its table, deployed now so, now so. */
+class Deployed {
+  readonly store: StateStore
+  readonly #stage: string
+  #records = 0
+  /** The stages that the last batch has sent to. */
+  sent: readonly string[] = []
+
+  constructor(stage = 'values') {
+    this.#stage = stage
+    this.store = new MemoryStateStore({ stage, clock: new VirtualClock() })
+  }
+
+  /** Runs a batch of one more record in a new container. */
+  async run({ name = 'app', fed = ['by-key'], topics = [] }: Deployment = {}): Promise<void> {
+    const world = new StageWorld(topologyOf(fed, name), this.#stage)
+    this.#records += 1
+    const position = String(100 + this.#records)
+    if (this.#stage === 'values') world.append('{"key":"a"}', { position })
+    else for (let i = 0; i < this.#records; i++) world.frame([{ key: 'a' }])
+    const onTopic = { ...sourceLineage, identity: async () => 'id' }
+    const ports = { state: () => this.store, lineage: (of: string) => (topics.includes(of) ? onTopic : sourceLineage) }
+    const done = world.run(world.container({}, ports))
+    this.sent = []
+    expect(await done).toBe(world.log.length)
+    const published = world.calls.filter((call) => call.startsWith('publish '))
+    this.sent = [...new Set(published.map((call) => call.slice('publish '.length)))].sort()
+  }
+}
+
+describe.each([
+  ['from a stream to a topic', [], ['by-key'], 'topic', 'stream'],
+  ['from a topic to a stream', ['by-key'], [], 'stream', 'topic'],
+] as const)('a keyed stage that moves %s', (_, topics, moved, now, before) => {
+  test('gets nothing from the stage that feeds it, which goes on once it is back', async () => {
+    const stage = new Deployed()
+    await stage.run({ topics })
+    expect(stage.sent).toEqual(['by-key'])
+    const refused = stage.run({ topics: moved })
+    await expect(refused).rejects.toThrow(ConfigurationError)
+    await expect(refused).rejects.toMatchObject({
+      code: 'log-changed',
+      message: `stage "values" of topology "app" would send to stage "by-key" by a ${now}, but has sent to it by a ${before} so far: "by-key" goes on with that alone, so nothing is sent. Leave keyed stages where they were, or give "by-key" another name and with it new state.`,
+    })
+    expect(await stage.store.readProgress('values/shard-0', signal)).toMatchObject({ version: 1 })
+    await stage.run({ topics })
+    expect(stage.sent).toEqual(['by-key'])
+  })
+
+  test('gets nothing from the keyed stage before it', async () => {
+    const onward = (list: readonly string[]) => list.map((stage) => `after-${stage}`)
+    const stage = new Deployed('by-key')
+    await stage.run({ topics: onward(topics) })
+    expect(stage.sent).toEqual(['after-by-key'])
+    await expect(stage.run({ topics: onward(moved) })).rejects.toMatchObject({ code: 'log-changed' })
+    await stage.run({ topics: onward(topics) })
+    expect(stage.sent).toEqual(['after-by-key'])
+  })
+})
+
+test('a feed that was not there before may be of the other kind; that of the others is not forgotten, nor that of one which was taken away', async () => {
+  const stage = new Deployed()
+  await stage.run()
+  await stage.run({ fed: ['by-key', 'by-other'], topics: ['by-other'] })
+  expect(stage.sent).toEqual(['by-key', 'by-other'])
+  await stage.run({ fed: ['by-other'], topics: ['by-other'] })
+  for (const topics of [[], ['by-key', 'by-other']]) {
+    await expect(stage.run({ fed: ['by-key', 'by-other'], topics })).rejects.toMatchObject({ code: 'log-changed' })
+  }
+  await stage.run({ fed: ['by-key', 'by-other'], topics: ['by-other'] })
+})
+
+test('a table of a release that recorded no feeds, or no manifest, takes them up with the first batch', async () => {
+  const keyed = new Deployed('by-key')
+  await keyed.run()
+  const { feeds, ...before } = (await keyed.store.readManifest(signal)) as { readonly feeds: StateValue }
+  expect(feeds).toEqual({ 'after-by-key': 'stream' })
+  await keyed.store.replaceManifest({ ...before, feeds }, before, signal)
+  await keyed.run({ topics: ['after-by-key'] })
+  expect(await keyed.store.readManifest(signal)).toEqual({ ...before, feeds: { 'after-by-key': 'topic' } })
+  const feeding = new Deployed()
+  await feeding.run()
+  const manifest = { format: 1, topology: 'app', stage: 'values', feeds: { 'by-key': 'stream' } }
+  expect(await feeding.store.readManifest(signal)).toEqual(manifest)
+})
+
+test('the table of another topology is refused by a stage that only feeds others too', async () => {
+  const stage = new Deployed()
+  await stage.run()
+  await expect(stage.run({ name: 'other' })).rejects.toMatchObject({ code: 'foreign-table' })
+  expect(stage.sent).toEqual([])
+})
+
+test('of two containers that begin at once the later one adds to what the first one wrote', async () => {
+  const stage = new Deployed()
+  const { writeManifest } = stage.store
+  const first = { format: 1, topology: 'app', stage: 'values', feeds: { other: 'topic' } }
+  stage.store.writeManifest = async (_, until) => {
+    stage.store.writeManifest = writeManifest
+    await writeManifest.call(stage.store, first, until)
+    return false
+  }
+  await stage.run()
+  expect(await stage.store.readManifest(signal)).toEqual({ ...first, feeds: { other: 'topic', 'by-key': 'stream' } })
+})
