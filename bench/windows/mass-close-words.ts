@@ -14,5 +14,5 @@ export type ToWorker =
 export type FromWorker =
   /** A call of a port of the parent's: a method of the state store, or `deliver` of a sink. */
   | { readonly kind: 'call'; readonly id: number; readonly method: string; readonly args: readonly unknown[] }
-  /** The invocation ended: how many frames come again, how late it was, and the largest heap that was seen. */
-  | { readonly kind: 'done'; readonly notDone: number; readonly pastDeadlineMs: number; readonly heapBytes: number }
+  /** The invocation ended: how many frames come again, how late it was, and its largest resident set. */
+  | { readonly kind: 'done'; readonly notDone: number; readonly pastDeadlineMs: number; readonly rssBytes: number }

@@ -1,6 +1,6 @@
 /**
  * An execution environment of the stage, in a process of its own with little memory: the tables and the sink are its parent's. It
- * runs one invocation, and looks at its heap meanwhile.
+ * runs one invocation, and says how much memory it took.
  */
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { outputIdentity, SourceRecord } from '../../lib/core/record.ts'
@@ -11,12 +11,10 @@ import { WindowStages } from './stages.ts'
 
 const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
 let calls = 0
-let heapBytes = 0
 
 const say = (word: FromWorker): void => void process.send?.(word)
 
 function ask(method: string, args: readonly unknown[]): Promise<unknown> {
-  heapBytes = Math.max(heapBytes, process.memoryUsage().heapUsed)
   const id = ++calls
   return new Promise((resolve, reject) => {
     waiting.set(id, { resolve, reject })
@@ -51,7 +49,12 @@ async function invoke(frames: readonly SentFrame[], invocationMs: number): Promi
   )
   const left = await stages.invoke({ partition: 'shardId-000000000000', records }, deadlineMs)
   const pastDeadlineMs = Math.max(0, systemClock.nowMs() - deadlineMs)
-  say({ kind: 'done', notDone: left?.records.length ?? 0, pastDeadlineMs, heapBytes })
+  say({
+    kind: 'done',
+    notDone: left?.records.length ?? 0,
+    pastDeadlineMs,
+    rssBytes: process.resourceUsage().maxRSS * 1_024,
+  })
 }
 
 process.on('message', (word: ToWorker) => {
