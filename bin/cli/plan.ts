@@ -9,7 +9,7 @@ import { loadUserCode } from './user-code.ts'
 export const planSyntax: CommandSyntax = {
   name: 'plan',
   positionals: ['TOPOLOGY'],
-  summary: 'Prints a topology, the stages that it becomes and hints. TOPOLOGY is the file that exports it.',
+  summary: 'Prints a topology, the stages that it becomes, warnings and hints. TOPOLOGY is the file that exports it.',
   flags: {
     mermaid: { help: 'prints a Mermaid flowchart instead' },
     cost: { help: 'prints what it costs on AWS in a month instead; needs --rate' },
@@ -42,16 +42,20 @@ export async function runPlan(args: Arguments, say: Say): Promise<number> {
   return 0
 }
 
-/** The plan in words: the topology, each stage with what it reads, keeps and writes, and hints. */
-export function planLines({ topology, stages, hints }: Plan, description: string): readonly string[] {
+/** The plan in words: the topology, each stage with what it reads, keeps and writes, warnings and hints. */
+export function planLines({ topology, stages, warnings, hints }: Plan, description: string): readonly string[] {
   return [
     description,
     '',
     `${stages.length === 1 ? '1 stage, one Lambda function:' : `${stages.length} stages, one Lambda function each:`}`,
     ...stages.flatMap((stage) => stageLines(topology, stage)),
-    ...(hints.length === 0 ? [] : ['', 'hints:', ...hints.map((hint) => `  ${hint}`)]),
+    ...headed('warnings:', warnings),
+    ...headed('hints:', hints),
   ]
 }
+
+const headed = (head: string, lines: readonly string[]): readonly string[] =>
+  lines.length === 0 ? [] : ['', head, ...lines.map((line) => `  ${line}`)]
 
 function stageLines(topology: string, stage: StagePlan): readonly string[] {
   const tables = stage.tables.map((table) => `${table.name} (${table.kind})`)

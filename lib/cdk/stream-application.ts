@@ -85,6 +85,7 @@ export class StreamApplication extends Construct {
     super(scope, id)
     this.plan = plan(props.topology)
     checkLock(this, this.plan, props.lock)
+    for (const warning of this.plan.warnings) Annotations.of(this).addWarningV2('millrace:plan', warning)
     for (const hint of this.plan.hints) Annotations.of(this).addInfoV2('millrace:hint', hint)
     const connections = new Connections(props.bind)
     checkBindings(this.plan, connections.boundSources, connections.boundSinks)

@@ -3,11 +3,11 @@
  * driver and the printed description all read what it returns.
  */
 import { ConfigurationError } from '../core/errors.ts'
-import { consumersOf, type Graph, type KeyedNode, labelOf, pathTo } from '../topology/graph.ts'
+import { consumersOf, type Graph, pathTo } from '../topology/graph.ts'
 import type { Topology } from '../topology/topology.ts'
 import { refuseUnsound } from './refusals.ts'
-import { type Consumers, isCut, reachable, type StagePlan, stagesOf } from './stages.ts'
-import { graceHints } from './time-hints.ts'
+import { type Consumers, isCut, type StagePlan, stagesOf } from './stages.ts'
+import { warningsFor } from './warnings.ts'
 
 export type { Feed, FeedingStage, KeyedStage, StagePlan, StatelessStage } from './stages.ts'
 
@@ -16,6 +16,8 @@ export interface Plan {
   readonly graph: Graph
   /** Each after those that feed it: first the sources' stages, then the keyed ones, in the order of declaration. */
   readonly stages: readonly StagePlan[]
+  /** What refuses nothing, and gives other results than most would expect. */
+  readonly warnings: readonly string[]
   /** Advice that refuses nothing: what would make the application simpler or cheaper. */
   readonly hints: readonly string[]
 }
@@ -24,7 +26,7 @@ export interface Plan {
  * Cuts a topology into stages, or throws a {@link ConfigurationError} that names the step and the remedy.
  *
  * @example
- * const { stages, hints } = plan(flights)
+ * const { stages, warnings } = plan(flights)
  */
 export function plan(topology: Topology): Plan {
   const graph = topology.graph()
@@ -35,7 +37,8 @@ export function plan(topology: Topology): Plan {
     topology: graph.name,
     graph,
     stages,
-    hints: [...hintsFor(graph, consumers), ...graceHints(graph, consumers)],
+    warnings: warningsFor(graph, consumers),
+    hints: hintsFor(graph, consumers),
   }
 }
 
@@ -64,17 +67,6 @@ function hintsFor(graph: Graph, consumers: Consumers): string[] {
     if (node.type === 'operator' && node.kind === 'filter' && node.input.type === 'enrich') {
       return `${pathTo(node)}: where the filter does not need the row of "${node.input.table.name}", put it before the enrichment, so that fewer rows are read.`
     }
-    return node.type === 'keyed' && node.operator.emits === 'latest' ? perBatchHints(node, consumers) : []
+    return []
   })
-}
-
-/** A stage that counts results which depend on where batches are cut would itself depend on it. */
-function perBatchHints(node: KeyedNode, consumers: Consumers): string[] {
-  const ends = [...reachable(node, consumers, (next) => isCut(next, consumers))].filter((next) =>
-    isCut(next, consumers),
-  )
-  return ends.map(
-    (end) =>
-      `${pathTo(end)}: of each key and batch it gets the last result of ${labelOf(node)} only, so what is counted behind it depends on where batches are cut; where every result counts, say emit: 'on-update'.`,
-  )
 }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { MillraceProject } from './millrace-project.ts'
 
-const timeoutMs = 60_000
+const timeoutMs = 240_000
 let project: MillraceProject
 
 beforeEach(async () => {
@@ -76,7 +76,7 @@ test(
 )
 
 test(
-  'plan prints the topology, its stages and hints, or a flowchart',
+  'plan prints the topology, its stages, warnings and hints, or a flowchart',
   async () => {
     const file = resolve('functions/flights/topology.ts')
     const { code, stdout, stderr } = await project.result('plan', file)
@@ -91,6 +91,13 @@ test(
       "import { text, Topology } from 'millrace'\nexport const app = new Topology('a')\napp.source('s', text()).keyBy('by', (t) => t).to(app.sink('k'))\n",
     )
     expect((await project.result('plan', 'hint.ts')).stdout).toMatch(/\nhints:\n {2}source "s" > keyBy "by": no step/)
+    await project.write(
+      'warning.ts',
+      "import { text, Topology } from 'millrace'\nconst self = (t: string) => t\nexport const app = new Topology('a')\napp.source('s', text()).keyBy('by', self).reduce('r', self, { emit: 'per-batch' }).map(self).keyBy('again', self).reduce('l', self, { emit: 'on-update' }).to(app.sink('k'))\n",
+    )
+    expect((await project.result('plan', 'warning.ts')).stdout).toMatch(
+      /\nwarnings:\n {2}source "s" > .* of each key and batch it gets the last result of reduce "r" only/,
+    )
     expect((await project.result('plan', 'hint.ts', '--mermaid')).stdout).toMatch(/^flowchart LR\n/)
   },
   timeoutMs,

@@ -80,6 +80,31 @@ describe('a deployed topology', () => {
     Annotations.fromStack(stack).hasInfo('/Test/App', Match.stringLikeRegexp('keyBy "by-line": no step behind it'))
   })
 
+  it('warns of what the plan warns of', () => {
+    // GIVEN a stage that counts the last results of batches
+    const stack = newStack()
+    const app = new Topology('counted-batches')
+    const lines = app.source('lines', text())
+    const out = app.sink<string>('out')
+    const self = (line: string) => line
+    const longest = lines.keyBy('first', self).reduce('longest', self, { emit: 'per-batch' })
+    longest.map(self).keyBy('second', self).reduce('last', self, { emit: 'on-update' }).to(out)
+    // WHEN
+    new StreamApplication(stack, 'App', {
+      topology: app,
+      entry,
+      bind: [
+        bind(lines, new KinesisSource(newStream(stack, 'In'))),
+        bind(out, new KinesisSink(newStream(stack, 'Out'))),
+      ],
+    })
+    // THEN
+    Annotations.fromStack(stack).hasWarning(
+      '/Test/App',
+      Match.stringLikeRegexp('what is counted behind it depends on where batches are cut'),
+    )
+  })
+
   it('starts at a timestamp where the source says so', () => {
     const stack = newStack()
     shopIn(stack, ({ orders, refunds, ledger, audit }) => ({

@@ -217,15 +217,15 @@ describe('what is allowed', () => {
   })
 })
 
-test('a hint says where a keyed stage would count what depends on where batches are cut', () => {
-  const hintsOf = (emit: 'per-batch' | 'on-update') => {
+test('a warning says where a keyed stage would count what depends on where batches are cut', () => {
+  const warningsOf = (emit: 'per-batch' | 'on-update') => {
     const { app, source } = lines()
     const longest = source.keyBy('first', self).reduce('longest', self, { emit })
     last(longest.map(self).keyBy('second', self), 'last')
-    return plan(app).hints
+    return plan(app).warnings
   }
-  expect(hintsOf('on-update')).toEqual([])
-  expect(hintsOf('per-batch')).toEqual([
+  expect(warningsOf('on-update')).toEqual([])
+  expect(warningsOf('per-batch')).toEqual([
     `source "lines" > keyBy "first" > reduce "longest" > map > keyBy "second": of each key and batch it gets the last result of reduce "longest" only, so what is counted behind it depends on where batches are cut; where every result counts, say emit: 'on-update'.`,
   ])
 })

@@ -1,4 +1,4 @@
-/** What windows are to a topology: their types (`tsc` is the test, as in types.test.ts), names, ends and hints. */
+/** What windows are to a topology: their types (`tsc` is the test, as in types.test.ts), names, ends and warnings. */
 import { hours, milliseconds, minutes } from '../../lib/core/duration.ts'
 import { text } from '../../lib/core/format.ts'
 import { collect } from '../../lib/operators/aggregators/collect.ts'
@@ -214,7 +214,7 @@ describe('in a topology', () => {
     expect(() => plan(other.app)).toThrow('send them to a sink with .results.to(...)')
   })
 
-  const hintsOf = (upstream: Parameters<typeof two>[0], graceMs: number) => plan(two(upstream, graceMs)).hints
+  const warningsOf = (upstream: Parameters<typeof two>[0], graceMs: number) => plan(two(upstream, graceMs)).warnings
   function two(upstream: 'on-close' | 'final' | 'session', graceMs: number) {
     const { app, keyed, out } = bids()
     const { results, late } =
@@ -229,14 +229,14 @@ describe('in a topology', () => {
     return app
   }
 
-  test('a grace that is shorter than what a window before it revises is a hint', () => {
-    expect(hintsOf('on-close', 4)).toEqual([
+  test('a grace that is shorter than what a window before it revises is a warning', () => {
+    expect(warningsOf('on-close', 4)).toEqual([
       expect.stringContaining('its grace of 4 ms undercuts window "up", which revises its results for 5 ms'),
     ])
-    expect(hintsOf('on-close', 5)).toEqual([])
-    expect(hintsOf('final', 0)).toEqual([])
-    expect(hintsOf('session', 13)).toHaveLength(1)
-    expect(hintsOf('session', 14)).toEqual([])
+    expect(warningsOf('on-close', 5)).toEqual([])
+    expect(warningsOf('final', 0)).toEqual([])
+    expect(warningsOf('session', 13)).toHaveLength(1)
+    expect(warningsOf('session', 14)).toEqual([])
   })
 
   test('a count window takes whatever comes, so no grace undercuts another', () => {
@@ -247,7 +247,7 @@ describe('in a topology', () => {
       .window(countWindow(3))
       .aggregate('down', count(), { emit: 'on-close' })
     for (const stream of [late, down.results]) (stream as Stream<unknown>).to(out)
-    expect(plan(app).hints).toEqual([])
+    expect(plan(app).warnings).toEqual([])
     expect(app.describe()).toContain('window "down" (countWindow(3), emits on-close)')
   })
 })
