@@ -3,6 +3,7 @@ import { fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { type Figure, figuresFile } from '../../bench/figures.ts'
 import { faultKinds, kafkaFaultKinds } from '../../lib/testing/simulator/fault-kinds.ts'
 import type { Finding } from '../../lib/testing/simulator/findings.ts'
 import type { Service } from './play.ts'
@@ -70,12 +71,24 @@ export async function runMany({ runs, from, only, service, json }: ManySeeds): P
   const kinds = service === 'kafka' ? kafkaFaultKinds : faultKinds
   const notMet = kinds.filter((kind) => (met.get(kind) ?? 0) === 0)
   if (notMet.length > 0) console.log(`not met: ${notMet.join(', ')}`)
-  if (json !== undefined) {
-    const result = { from, only, runs: done, perMinute: perMinute(), failed, met: Object.fromEntries(met) }
-    writeFileSync(json, `${JSON.stringify(result, undefined, 2)}\n`)
-  }
   // A kind of fault that nobody meets any more is a simulator that has gone blind.
-  const isBlind = notMet.length > 0 && only === undefined && done >= runsThatMeetAll
+  const mustMeetAll = only === undefined && done >= runsThatMeetAll
+  const figures: readonly Figure[] = [
+    { name: 'seeds', value: done, unit: 'runs' },
+    { name: 'seeds that failed', value: failed.length, unit: 'runs', goal: 0, better: 'exactly' },
+    {
+      name: 'kinds of faults not met',
+      value: notMet.length,
+      unit: 'kinds',
+      ...(mustMeetAll && { goal: 0, better: 'exactly' }),
+    },
+    { name: 'rate', value: perMinute(), unit: 'runs/minute' },
+  ]
+  if (json !== undefined) {
+    const told = { from, ...(only && { only }), service, failed, met: Object.fromEntries(met) }
+    writeFileSync(json, `${JSON.stringify({ ...figuresFile('npm run sim', figures), ...told }, undefined, 2)}\n`)
+  }
+  const isBlind = mustMeetAll && notMet.length > 0
   if (isBlind) console.log(`${done} runs met no ${notMet.join(', no ')}: each is to be met in ${runsThatMeetAll}`)
   return failed.length === 0 && !isBlind ? 0 : 1
 }

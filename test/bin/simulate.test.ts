@@ -1,4 +1,7 @@
 import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { canaries } from '../../lib/testing/simulator/canaries.ts'
 import { kafkaCanaries } from '../../lib/testing/simulator/kafka-canaries.ts'
 import { protocolCanaries } from '../../lib/testing/simulator/protocol-canaries.ts'
@@ -52,11 +55,18 @@ test('--only time plays the seeds with windows and timers, and says which', () =
 }, 120_000)
 
 test('--kafka plays seeds on Kafka, and meets what only Kafka does', () => {
-  const { stdout, status } = simulate('--runs', '6', '--from', '10', '--kafka')
+  const file = join(mkdtempSync(join(tmpdir(), 'millrace-sim-')), 'figures.json')
+  const { stdout, status } = simulate('--runs', '6', '--from', '10', '--kafka', '--json', file)
   expect(stdout).toContain('seeds 10 to 15, on Kafka')
   expect(stdout).toContain('6 runs, 0 failed')
   expect(stdout).toMatch(/batch of several partitions [1-9]/)
   expect(status).toBe(0)
+  const { command, ok, figures, failed, from } = JSON.parse(readFileSync(file, 'utf8'))
+  expect([command, ok, failed, from]).toEqual(['npm run sim', true, [], 10])
+  expect(figures.slice(0, 2)).toEqual([
+    { name: 'seeds', value: 6, unit: 'runs' },
+    { name: 'seeds that failed', value: 0, unit: 'runs', goal: 0, better: 'exactly' },
+  ])
 }, 120_000)
 
 test('--only takes one of the two applications', () => {
