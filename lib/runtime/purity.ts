@@ -34,8 +34,7 @@ class SecondRun implements Trace {
   readonly #notes: readonly Note[]
   #count = 0
   #difference: ImpureStepError | undefined
-  /** Who handed on last. */
-  last = 'the first'
+  #last = 'the first'
 
   constructor({ notes }: FirstRun) {
     this.#notes = notes
@@ -44,10 +43,15 @@ class SecondRun implements Trace {
   note(label: string, value: unknown): void {
     const first = this.#notes[this.#count]
     this.#count += 1
-    this.last = label
+    this.#last = label
     if (this.#difference !== undefined) return
     if (first?.label !== label) this.#difference = onceOnly(label)
     else if (!isSame(first, value)) this.#difference = new ImpureStepError(label, 'the values that it handed on differ')
+  }
+
+  /** Who was to hand on next, as it did in the first run. */
+  get next(): string {
+    return this.#notes[this.#count]?.label ?? `the step behind ${this.#last}`
   }
 
   /** Throws where the runs differ. */
@@ -110,7 +114,7 @@ function runAgain(twice: TwiceRun, trace: SecondRun): void {
   } catch (error) {
     // What was not there the first time, such as a table or an entry, may still come.
     if (isRetryable(error) || error instanceof EntryNotLoaded) throw error
-    throw new ImpureStepError(`the step behind ${trace.last}`, 'it threw the second time')
+    throw new ImpureStepError(trace.next, 'it threw the second time')
   }
 }
 

@@ -64,7 +64,17 @@ test.each<[string, Steps, string]>([
         return value
       },
     },
-    'source "values"',
+    'map answered one and the same record in two ways (it threw the second time)',
+  ],
+  [
+    'a keyed step that throws the second time',
+    {
+      output: () => {
+        if (calls++ % 2 === 1) throw new Error('boom')
+        return 1
+      },
+    },
+    'process "adder" answered one and the same record in two ways (it threw the second time)',
   ],
 ])('%s is refused by name', async (_, steps, named) => {
   const { driver, source, out } = driverOf(steps)
