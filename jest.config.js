@@ -2,7 +2,7 @@
 export default {
   testEnvironment: 'node',
   // Generous, as machines that build are busy: a test that hangs still ends.
-  testTimeout: 30_000,
+  testTimeout: 120_000,
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   reporters: ['default', '<rootDir>/.ci/closing-line.cjs'],

@@ -1,5 +1,6 @@
 /** Millrace: what topologies and handlers import. Constructs are in `millrace/cdk`, test tools in `millrace/testing`. */
 export type { StandardSchemaV1 } from '@standard-schema/spec'
+export { type ProvidedSink, provide, type StreamHandlerOptions } from './aws/handler-stages.ts'
 export {
   type OrderedBatchAnswer,
   type OrderedBatchOptions,
@@ -19,15 +20,7 @@ export {
   type StreamImage,
   stateView,
 } from './aws/state-reader.ts'
-export {
-  type ItemIdentifier,
-  type ProvidedSink,
-  provide,
-  type StreamHandler,
-  type StreamHandlerOptions,
-  type StreamResponse,
-  streamHandler,
-} from './aws/stream-handler.ts'
+export { type ItemIdentifier, type StreamHandler, type StreamResponse, streamHandler } from './aws/stream-handler.ts'
 export {
   type UpsertClient,
   type UpsertOptions,

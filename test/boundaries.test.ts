@@ -4,6 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
+// Each test starts the tool.
+jest.setTimeout(120_000)
+
 const root = join(__dirname, '..')
 let project: string
 

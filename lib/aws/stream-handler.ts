@@ -15,53 +15,23 @@
  * 7. The event of an announcer's rule runs one round of it and no stage; that too is only what no event source mapping sends.
  * 8. Nothing of an invocation outlives it but the ports, the linked steps and the tables.
  */
-import type { Context } from 'aws-lambda'
 import { ConfigurationError, describeError, RetryableError } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
-import { type Plan, plan, type StagePlan, stageNamed } from '../plan/plan.ts'
+import { plan } from '../plan/plan.ts'
 import { announceEvent } from '../plan/stage-bindings.ts'
-import type { AnnouncerPorts } from '../runtime/announcer/knowledge.ts'
 import type { BatchResult, PartitionBatch, PartitionFailure } from '../runtime/batch.ts'
 import type { Redrive } from '../runtime/dead-letter.ts'
-import type { EventSource, HandlerPorts } from '../runtime/ports.ts'
-import type { Runner } from '../runtime/runner.ts'
-import type { Sink } from '../runtime/sink.ts'
-import { checkOptions, type RunnerOptions, StageRunner } from '../runtime/stage-runner.ts'
-import type { SinkHandle } from '../topology/handles.ts'
+import type { HandlerPorts } from '../runtime/ports.ts'
+import { checkOptions } from '../runtime/stage-runner.ts'
 import type { Topology } from '../topology/topology.ts'
 import { type DynamoDbStreamEvent, dynamoDbStreamRecords } from './dynamodb-stream-records.ts'
 import { EventError } from './event-error.ts'
+import { type InvocationContext, Stages, type StreamHandlerOptions } from './handler-stages.ts'
 import { type KafkaEvent, kafkaRecords } from './kafka-records.ts'
 import { type KinesisEvent, kinesisRecords } from './kinesis-records.ts'
 import { notBundled } from './open-sinks.ts'
 import { type SqsEvent, sqsRecords } from './sqs-records.ts'
 import { tracesIn } from './trace.ts'
-
-/** A sink that the handler file provides itself. */
-export interface ProvidedSink {
-  readonly name: string
-  readonly sink: Sink
-}
-
-/**
- * Provides the user's own sink for a declared one.
- *
- * @example
- * export const handler = middy().handler(streamHandler(orders, { sinks: [provide(webhooks, webhookSink(url))] }))
- */
-export function provide<T, Item>(handle: SinkHandle<T>, sink: Sink<NoInfer<T>, Item>): ProvidedSink {
-  return { name: handle.name, sink: sink as Sink }
-}
-
-export interface StreamHandlerOptions extends RunnerOptions {
-  /**
-   * What the handler runs on. Tests name theirs, such as `memoryPorts()`; there is never a silent fallback to memory.
-   * @default what the function's environment says it is bound to
-   */
-  readonly ports?: HandlerPorts
-  /** The user's own sinks. @default none */
-  readonly sinks?: readonly ProvidedSink[]
-}
 
 /** Names one record that is not done: a sequence number, the id of an SQS message, or a Kafka partition and offset. */
 export type ItemIdentifier = string | { readonly partition: string; readonly offset: number }
@@ -72,10 +42,7 @@ export interface StreamResponse {
 }
 
 /** A handler of the events of Kinesis, DynamoDB Streams, SQS, MSK and self-managed Kafka. */
-export type StreamHandler = (
-  event: unknown,
-  context: Pick<Context, 'getRemainingTimeInMillis'>,
-) => Promise<StreamResponse>
+export type StreamHandler = (event: unknown, context: InvocationContext) => Promise<StreamResponse>
 
 /**
  * Makes the handler of a topology. Steps are planned when the module loads, so a topology that cannot run fails the
@@ -103,7 +70,7 @@ export function streamHandler(topology: Topology, options: StreamHandlerOptions 
     if (Array.isArray(invocation?.Records)) {
       const handle = handlerOf(invocation.Records, planned.topology)
       if (invocation.Records.length === 0) return { batchItemFailures: [] }
-      return handle(invocation as Parameters<typeof handle>[0], context, stages)
+      return handle(invocation as RecordsEvent, context, stages)
     }
     if (typeof invocation?.records === 'object')
       return handleKafka(invocation as KafkaEvent & RedriveMark, context, stages)
@@ -136,11 +103,10 @@ function redriveIn({ millrace }: RedriveMark): Redrive | undefined {
   )
 }
 
-type Handle = (
-  event: KinesisEvent & DynamoDbStreamEvent & SqsEvent & RedriveMark,
-  context: Parameters<StreamHandler>[1],
-  stages: Stages,
-) => Promise<StreamResponse>
+/** An event with `Records`, read by what is known of its service. */
+type RecordsEvent = KinesisEvent & DynamoDbStreamEvent & SqsEvent & RedriveMark
+
+type Handle = (event: RecordsEvent, context: InvocationContext, stages: Stages) => Promise<StreamResponse>
 
 /** What handles an event with `Records`, which S3, SNS and others send too. */
 function handlerOf(records: readonly unknown[], topology: string): Handle {
@@ -167,153 +133,57 @@ function describeKeys(event: unknown): string {
   return `the keys ${Object.keys(event).slice(0, 10).join(', ') || '(none)'}`
 }
 
-/** The runners of a topology's stages, each made when its first batch comes. */
-class Stages {
-  readonly #plan: Plan
-  readonly #options: StreamHandlerOptions
-  readonly #runners = new Map<string, Promise<Runner>>()
-  #ports: Promise<HandlerPorts> | undefined
-  #announcer: AnnouncerPorts | undefined
-
-  constructor(planned: Plan, options: StreamHandlerOptions) {
-    this.#plan = planned
-    this.#options = options
-    const foreign = options.sinks?.find(({ name }) => !planned.graph.sinks.some((sink) => sink.name === name))
-    if (foreign)
-      throw new ConfigurationError(`provide("${foreign.name}", ...) names no sink of topology "${planned.topology}".`)
+/** The stage that the records of an event feed, open to the batches that they make. */
+async function feedOf(
+  kind: 'kinesis' | 'dynamodb-stream' | 'sqs',
+  event: RedriveMark & { readonly Records: readonly { readonly eventSourceARN: string }[] },
+  context: InvocationContext,
+  stages: Stages,
+) {
+  const ports = await stages.ports()
+  const stage = stages.stageOf(ports, { kind, arn: event.Records[0]?.eventSourceARN })
+  if (kind !== 'kinesis') refuseProgress(stages, stage, kind)
+  const run = async (batches: readonly PartitionBatch[]) => {
+    const { failures } = await stages.run(ports, stage, batches, context, redriveIn(event))
+    return failures
   }
-
-  /** The ports, opened once; where that failed, opened again with the next invocation. */
-  ports(): Promise<HandlerPorts> {
-    this.#ports ??= this.#openPorts().catch((error) => {
-      this.#ports = undefined
-      throw error
-    })
-    return this.#ports
-  }
-
-  async #openPorts(): Promise<HandlerPorts> {
-    const ports = this.#options.ports ?? (await (await import('./open-ports.ts')).openPorts(this.#plan, process.env))
-    ports.serve?.(this.#plan)
-    const provided = new Map((this.#options.sinks ?? []).map(({ name, sink }) => [name, sink]))
-    // Not spread: ports may be an object of a class, whose methods a spread would lose.
-    const { clock, logger, metrics, deadLetters } = ports
-    return {
-      clock,
-      logger,
-      metrics,
-      deadLetters,
-      sink: (name) => provided.get(name) ?? ports.sink(name),
-      state: (stage) => ports.state?.(stage),
-      frames: (stage) => ports.frames?.(stage),
-      lineage: (stage) => ports.lineage?.(stage),
-      retentionMs: (stage) => ports.retentionMs?.(stage),
-      upstreamRetentionMs: (stage) => ports.upstreamRetentionMs?.(stage),
-      sourceOf: (eventSource, declared) => ports.sourceOf(eventSource, declared),
-      readsAnswers: (stage) => ports.readsAnswers?.(stage) !== false,
-      freezesValues: ports.freezesValues === true,
-      checksPurity: ports.checksPurity === true,
-      flush: () => ports.flush(),
-    }
-  }
-
-  /** The name of the stage that an event source feeds, which is that of its source or the keyed stage's own. */
-  stageOf(ports: HandlerPorts, eventSource: EventSource): string {
-    const declared = this.#plan.stages.map((stage) => stage.name)
-    const stage = ports.sourceOf(eventSource, declared)
-    if (stage !== undefined) return stage
-    const { arn, topic } = eventSource
-    throw new ConfigurationError(
-      `the event source ${[arn, topic].filter(Boolean).join(' topic ') || '(unnamed)'} is bound to no source of topology "${this.#plan.topology}" (${declared.join(', ')}): bind it, or remove its event source mapping.`,
-      { code: 'unknown-event-source' },
-    )
-  }
-
-  keepsProgress(stage: string): boolean {
-    return stageNamed(this.#plan, stage).kind !== 'stateless'
-  }
-
-  isKeyed(stage: string): boolean {
-    return stageNamed(this.#plan, stage).kind === 'keyed'
-  }
-
-  async run(
-    ports: HandlerPorts,
-    stage: string,
-    batch: readonly PartitionBatch[],
-    context: Parameters<StreamHandler>[1],
-    redrive: Redrive | undefined,
-  ): Promise<BatchResult> {
-    if (redrive && stageNamed(this.#plan, stage).kind === 'keyed') refuseRedrive(stage)
-    const runner = await this.#runner(ports, stage)
-    const invocation = { deadlineMs: ports.clock.nowMs() + context.getRemainingTimeInMillis() }
-    const result =
-      redrive && runner.redrive ? runner.redrive(batch, redrive, invocation) : runner.run(batch, invocation)
-    return result.finally(() => {
-      ports.metrics.gauge('duration-left', context.getRemainingTimeInMillis(), 'milliseconds')
-      ports.flush()
-    })
-  }
-
-  /** One round of the announcer. Its adapters are in a bundle only where it is bound. */
-  async announce(context: Parameters<StreamHandler>[1]): Promise<void> {
-    if (process.env.MILLRACE_ADAPTER_ANNOUNCER_KINESIS === 'false') {
-      throw new ConfigurationError(
-        `the bundle cannot announce for topology "${this.#plan.topology}": it was made for a stage; only the rule of its StreamApplication is to invoke the announcer.`,
-      )
-    } else {
-      const { announceWithin, openAnnouncerPorts } = await import('./announcer-function.ts')
-      const given = this.#options.ports && (await this.ports())
-      this.#announcer ??= given ?? (await openAnnouncerPorts(this.#plan, process.env))
-      await announceWithin(this.#plan, this.#announcer, context.getRemainingTimeInMillis())
-    }
-  }
-
-  #runner(ports: HandlerPorts, stage: string): Promise<Runner> {
-    const known = this.#runners.get(stage)
-    if (known) return known
-    const runner = openRunner(this.#plan.topology, stageNamed(this.#plan, stage), ports, this.#options)
-    this.#runners.set(stage, runner)
-    runner.catch(() => this.#runners.delete(stage))
-    return runner
-  }
+  return { ports, stage, run }
 }
 
-function refuseRedrive(stage: string): never {
-  throw new EventError(
-    'redrive-of-keyed-stage',
-    `a dead letter of the keyed stage "${stage}" was sent to its function: \`millrace dead-letters redrive\` sends it to the stage's stream`,
+/** A stage that keeps progress keeps it by shard; these events name none. The constructs refuse it at synth. */
+function refuseProgress(stages: Stages, stage: string, kind: 'dynamodb-stream' | 'sqs'): void {
+  if (!stages.keepsProgress(stage)) return
+  const what = kind === 'sqs' ? 'an SQS queue' : 'a DynamoDB stream'
+  throw new ConfigurationError(
+    `source "${stage}" feeds a keyed stage, and its records come from ${what}, which has no partitions that its place could be kept by: bind it to a Kinesis stream or a Kafka topic.`,
   )
 }
 
-/** The runners of stages that keep progress are in a bundle only where a state table is bound, like the adapters. */
-async function openRunner(
-  topology: string,
-  stage: StagePlan,
-  ports: HandlerPorts,
-  options: RunnerOptions,
-): Promise<Runner> {
-  if (stage.kind === 'stateless') return new StageRunner(topology, stage, ports, options)
-  if (process.env.MILLRACE_ADAPTER_STATE_DYNAMODB === 'false') {
-    throw new ConfigurationError(
-      `the bundle cannot run stage "${stage.name}" of topology "${topology}", which keeps state: it was made without a state table; deploy it with StreamApplication.`,
-    )
-  } else {
-    const { createRunner } = await import('../runtime/runner.ts')
-    return createRunner(topology, stage, ports, options)
-  }
+const handleKinesis: Handle = async (event, context, stages) => {
+  const { ports, stage, run } = await feedOf('kinesis', event, context, stages)
+  tellTraces(ports, stages, stage, () => event.Records.map(({ kinesis }) => kinesis.partitionKey))
+  return firstNotDone(await run([kinesisRecords(event, stage)]))
 }
 
-async function handleKinesis(
-  event: KinesisEvent & RedriveMark,
-  context: Parameters<StreamHandler>[1],
-  stages: Stages,
-): Promise<StreamResponse> {
-  const ports = await stages.ports()
-  const stage = stages.stageOf(ports, { kind: 'kinesis', arn: event.Records[0]?.eventSourceARN })
-  tellTraces(ports, stages, stage, () => event.Records.map(({ kinesis }) => kinesis.partitionKey))
-  const { failures } = await stages.run(ports, stage, [kinesisRecords(event, stage)], context, redriveIn(event))
-  return firstNotDone(failures)
+const handleDynamoDbStream: Handle = async (event, context, stages) => {
+  const { stage, run } = await feedOf('dynamodb-stream', event, context, stages)
+  return firstNotDone(await run([dynamoDbStreamRecords(event, stage)]))
+}
+
+const firstNotDone = (failures: BatchResult['failures']): StreamResponse => ({
+  batchItemFailures: failures.map(({ notDone }) => ({ itemIdentifier: (notDone[0] as SourceRecord).position })),
+})
+
+const handleSqs: Handle = async (event, context, stages) => {
+  const { stage, run } = await feedOf('sqs', event, context, stages)
+  const batches = sqsRecords(event, stage)
+  const failures = await run(batches)
+  const batchOf = new Map(batches.map((batch) => [batch.partition, batch]))
+  return {
+    batchItemFailures: failures.flatMap(({ partition, index }) =>
+      (batchOf.get(partition)?.messageIds.slice(index) ?? []).map((itemIdentifier) => ({ itemIdentifier })),
+    ),
+  }
 }
 
 /** The key as text, whatever its bytes are. */
@@ -326,51 +196,9 @@ function tellTraces(ports: HandlerPorts, stages: Stages, stage: string, keysOf: 
   if (upstreamTraces.length > 0) ports.logger.info('continues traces', { upstreamTraces })
 }
 
-async function handleDynamoDbStream(
-  event: DynamoDbStreamEvent & RedriveMark,
-  context: Parameters<StreamHandler>[1],
-  stages: Stages,
-): Promise<StreamResponse> {
-  const ports = await stages.ports()
-  const stage = stages.stageOf(ports, { kind: 'dynamodb-stream', arn: event.Records[0]?.eventSourceARN })
-  refuseProgress(stages, stage, 'a DynamoDB stream')
-  const { failures } = await stages.run(ports, stage, [dynamoDbStreamRecords(event, stage)], context, redriveIn(event))
-  return firstNotDone(failures)
-}
-
-const firstNotDone = (failures: BatchResult['failures']): StreamResponse => ({
-  batchItemFailures: failures.map(({ notDone }) => ({ itemIdentifier: (notDone[0] as SourceRecord).position })),
-})
-
-async function handleSqs(
-  event: SqsEvent & RedriveMark,
-  context: Parameters<StreamHandler>[1],
-  stages: Stages,
-): Promise<StreamResponse> {
-  const ports = await stages.ports()
-  const stage = stages.stageOf(ports, { kind: 'sqs', arn: event.Records[0]?.eventSourceARN })
-  refuseProgress(stages, stage, 'an SQS queue')
-  const batches = sqsRecords(event, stage)
-  const { failures } = await stages.run(ports, stage, batches, context, redriveIn(event))
-  const batchOf = new Map(batches.map((batch) => [batch.partition, batch]))
-  return {
-    batchItemFailures: failures.flatMap(({ partition, index }) =>
-      (batchOf.get(partition)?.messageIds.slice(index) ?? []).map((itemIdentifier) => ({ itemIdentifier })),
-    ),
-  }
-}
-
-/** A stage that keeps progress keeps it by shard; these events name none. The constructs refuse it at synth. */
-function refuseProgress(stages: Stages, stage: string, what: string): void {
-  if (!stages.keepsProgress(stage)) return
-  throw new ConfigurationError(
-    `source "${stage}" feeds a keyed stage, and its records come from ${what}, which has no partitions that its place could be kept by: bind it to a Kinesis stream or a Kafka topic.`,
-  )
-}
-
 async function handleKafka(
   event: KafkaEvent & RedriveMark,
-  context: Parameters<StreamHandler>[1],
+  context: InvocationContext,
   stages: Stages,
 ): Promise<StreamResponse> {
   if (process.env.MILLRACE_ADAPTER_EVENTS_KAFKA === 'false') notBundled('events of Kafka')
@@ -379,7 +207,7 @@ async function handleKafka(
 
 async function answerKafka(
   event: KafkaEvent & RedriveMark,
-  context: Parameters<StreamHandler>[1],
+  context: InvocationContext,
   stages: Stages,
 ): Promise<StreamResponse> {
   const ports = await stages.ports()

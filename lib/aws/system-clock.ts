@@ -1,4 +1,5 @@
 import type { RunnerClock } from '../runtime/ports.ts'
+import { sleepBy } from '../runtime/sleep.ts'
 
 function timer(ms: number, ring: () => void): () => void {
   const handle = setTimeout(ring, Math.max(0, ms))
@@ -9,15 +10,5 @@ function timer(ms: number, ring: () => void): () => void {
 export const systemClock: RunnerClock = {
   nowMs: () => Date.now(),
   timer,
-  sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      if (ms <= 0 || signal?.aborted) return resolve()
-      const wake = () => {
-        cancel()
-        signal?.removeEventListener('abort', wake)
-        resolve()
-      }
-      const cancel = timer(ms, wake)
-      signal?.addEventListener('abort', wake, { once: true })
-    }),
+  sleep: (ms, signal) => sleepBy(timer, ms, signal),
 }

@@ -1,6 +1,7 @@
 /** How the tables, items and streams of the embedded DynamoDB are kept in a file between runs: bytes are base64. */
 import type { DynamoEffect, Item, ItemWrite } from '../emulator/dynamodb/index.ts'
-import { decodeItem, toWire } from './dynamodb-wire.ts'
+import { toWire } from './aws-json.ts'
+import { decodeItem } from './dynamodb-wire.ts'
 import { type EffectJournal, type JournalFormat, openEffectJournal, type WriteAt } from './effect-journal.ts'
 
 export type DynamoJournal = EffectJournal<DynamoEffect>

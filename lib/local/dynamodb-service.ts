@@ -1,10 +1,8 @@
 /**
  * The embedded DynamoDB with its streams: the model of lib/emulator/dynamodb behind HTTP on 127.0.0.1, for the AWS SDK.
  *
- * 1. The model alone decides; this file carries requests in and answers out.
- * 2. With a directory, no answer leaves before everything that it may show is in the journal. When that cannot be written the
- *    request fails with InternalServerError, and no change is accepted until the file can be written again; nothing is lost.
- * 3. Closing answers what is in flight, saves, and lets go of port and file.
+ * The model alone decides; this file carries requests in and answers out. What is kept in a directory, and when, journaled-service.ts
+ * says; a request whose change cannot be kept fails with InternalServerError.
  */
 import { crc32 } from 'node:zlib'
 import { describeError } from '../core/errors.ts'
@@ -16,8 +14,9 @@ import {
   isDynamoOperation,
   unknownOperation,
 } from '../emulator/dynamodb/index.ts'
+import { toWire } from './aws-json.ts'
 import { type DynamoJournal, openDynamoJournal } from './dynamodb-journal.ts'
-import { decodeRequest, encodeError, toWire } from './dynamodb-wire.ts'
+import { decodeRequest, encodeError } from './dynamodb-wire.ts'
 import type { WriteAt } from './effect-journal.ts'
 import { startJournaledService } from './journaled-service.ts'
 import type { LoopbackAnswer, LoopbackRequest } from './loopback-server.ts'
@@ -83,7 +82,8 @@ export async function startDynamoService(options: DynamoServiceOptions = {}): Pr
       journal = await openDynamoJournal(path, (effect) => model.restore(effect), writeAt)
       return journal
     },
-    answer: (request) => answer(model, journal, request),
+    perform: (request) => withChecksum(200, JSON.stringify(toWire(perform(model, request)))),
+    refuse,
   })
   const sweeping = sweepEveryMs > 0 ? setInterval(() => model.sweepExpired(), sweepEveryMs).unref() : undefined
   return {
@@ -96,20 +96,9 @@ export async function startDynamoService(options: DynamoServiceOptions = {}): Pr
   }
 }
 
-async function answer(
-  model: DynamoModel,
-  journal: DynamoJournal | undefined,
-  request: LoopbackRequest,
-): Promise<LoopbackAnswer> {
-  try {
-    await journal?.saved()
-    const result = perform(model, request)
-    await journal?.saved()
-    return withChecksum(200, JSON.stringify(toWire(result)))
-  } catch (error) {
-    const known = error instanceof DynamoError ? error : internalError(error)
-    return withChecksum(known.name === 'InternalServerError' ? 500 : 400, encodeError(known))
-  }
+function refuse(error: unknown): LoopbackAnswer {
+  const known = error instanceof DynamoError ? error : internalError(error)
+  return withChecksum(known.name === 'InternalServerError' ? 500 : 400, encodeError(known))
 }
 
 function withChecksum(status: number, body: string): LoopbackAnswer {

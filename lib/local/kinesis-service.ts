@@ -1,10 +1,8 @@
 /**
  * The embedded Kinesis: the model of lib/emulator/kinesis behind HTTP on 127.0.0.1, for the AWS SDK.
  *
- * 1. The model alone decides; this file carries requests in and answers out.
- * 2. With a directory, no answer leaves before everything that it may show is in the journal. When that cannot be written the
- *    request fails with InternalFailure, and no change is accepted until the file can be written again; nothing is lost.
- * 3. Closing answers what is in flight, saves, and lets go of port and file.
+ * The model alone decides; this file carries requests in and answers out. What is kept in a directory, and when, journaled-service.ts
+ * says; a request whose change cannot be kept fails with InternalFailure.
  */
 import { describeError } from '../core/errors.ts'
 import {
@@ -72,26 +70,16 @@ export async function startKinesisService(options: KinesisServiceOptions = {}): 
       journal = await openKinesisJournal(path, (effect) => model.restore(effect), writeAt)
       return journal
     },
-    answer: (request) => answer(model, journal, request),
+    perform: (request) => ({ status: 200, body: encodeAnswer(perform(model, request)) }),
+    refuse,
   })
   return { ...service, model }
 }
 
-async function answer(
-  model: KinesisModel,
-  journal: KinesisJournal | undefined,
-  request: LoopbackRequest,
-): Promise<LoopbackAnswer> {
-  try {
-    await journal?.saved()
-    const result = perform(model, request)
-    await journal?.saved()
-    return { status: 200, body: encodeAnswer(result) }
-  } catch (error) {
-    const known = error instanceof KinesisError ? error : internalFailure(error)
-    const status = known.name === 'InternalFailure' ? 500 : 400
-    return { status, body: JSON.stringify({ __type: known.name, message: known.message }) }
-  }
+function refuse(error: unknown): LoopbackAnswer {
+  const known = error instanceof KinesisError ? error : internalFailure(error)
+  const status = known.name === 'InternalFailure' ? 500 : 400
+  return { status, body: JSON.stringify({ __type: known.name, message: known.message }) }
 }
 
 function perform(model: KinesisModel, { target, body }: LoopbackRequest): unknown {

@@ -1,4 +1,5 @@
 import type { RunnerClock } from '../runtime/ports.ts'
+import { sleepBy } from '../runtime/sleep.ts'
 
 interface Timer {
   readonly ringAtMs: number
@@ -26,16 +27,7 @@ export class VirtualClock implements RunnerClock {
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    if (ms <= 0 || signal?.aborted) return Promise.resolve()
-    return new Promise((resolve) => {
-      const wake = () => {
-        cancel()
-        signal?.removeEventListener('abort', wake)
-        resolve()
-      }
-      const cancel = this.timer(ms, wake)
-      signal?.addEventListener('abort', wake)
-    })
+    return sleepBy((dueMs, ring) => this.timer(dueMs, ring), ms, signal)
   }
 
   /** Moves time on and rings whatever is due by then, in the order of the times. */

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { provide, streamHandler } from '../../lib/aws/stream-handler.ts'
+import { provide } from '../../lib/aws/handler-stages.ts'
+import { streamHandler } from '../../lib/aws/stream-handler.ts'
 import { minutes } from '../../lib/core/duration.ts'
 import { ConfigurationError, RetryableError } from '../../lib/core/errors.ts'
 import { text } from '../../lib/core/format.ts'

@@ -6,22 +6,13 @@
  * their two minutes.
  */
 import { hash, randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { type DynamoService, startDynamoService } from '../../lib/local/dynamodb-service.ts'
 import { bundleHandler } from '../../lib/local/handler-bundle.ts'
-import { type KinesisService, startKinesisService } from '../../lib/local/kinesis-service.ts'
 import { endpointsAt } from '../../lib/local/local-endpoints.ts'
 import { environmentOf } from '../../lib/local/local-stage.ts'
 import { startWorkerPool, type WorkerPool } from '../../lib/local/workers/index.ts'
 import { bindingsVariable, type StageBindings } from '../../lib/plan/stage-bindings.ts'
-
-interface Answer {
-  readonly status?: number
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body: string | Buffer
-}
+import { type Answer, type Call, EmbeddedAws } from './embedded-aws.ts'
 
 interface Deployment {
   readonly pool: WorkerPool
@@ -36,9 +27,7 @@ const refusal = (status: number, code: string): Answer => ({
 })
 
 export class CloudStandIn {
-  readonly #server: Server
-  readonly kinesis: KinesisService
-  readonly #dynamodb: DynamoService
+  readonly #aws: EmbeddedAws
   readonly #functions = new Map<string, Deployment>()
   readonly #hidden = new Map<string, string>()
   /** Bodies of the visible messages of its queue, by message id. */
@@ -51,29 +40,17 @@ export class CloudStandIn {
   refusesDeletes = false
   #handles = 0
 
-  private constructor(server: Server, kinesis: KinesisService, dynamodb: DynamoService) {
-    this.#server = server
-    this.kinesis = kinesis
-    this.#dynamodb = dynamodb
+  private constructor(aws: EmbeddedAws) {
+    this.#aws = aws
   }
 
   static async start(): Promise<CloudStandIn> {
-    const cloud: CloudStandIn = new CloudStandIn(
-      createServer((request, response) => {
-        cloud.#answer(request).then(
-          ({ status = 200, headers = {}, body }) => response.writeHead(status, headers).end(body),
-          (error) => response.writeHead(500).end(String(error)),
-        )
-      }),
-      await startKinesisService(),
-      await startDynamoService(),
-    )
-    await new Promise<void>((resolve) => cloud.#server.listen(0, '127.0.0.1', resolve))
+    const cloud: CloudStandIn = new CloudStandIn(await EmbeddedAws.start((call) => cloud.#answer(call)))
     return cloud
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return this.#aws.url
   }
 
   get queueUrl(): string {
@@ -85,7 +62,8 @@ export class CloudStandIn {
     await this.#functions.get(name)?.pool.stop()
     const handlerFile = await bundleHandler({ entry, directory: join(directory, 'deployed', name), bindings })
     const environment = { ...environmentOf({ bindings, endpoints: endpointsAt(this.url) }), AWS_REGION: 'us-east-1' }
-    const settings = { size: 1, handlerFile, functionName: name, environment, memoryLimitMb: 512, timeoutMs: 30_000 }
+    const limits = { memoryLimitMb: 512, timeoutMs: 30_000, initTimeoutMs: 60_000 }
+    const settings = { size: 1, handlerFile, functionName: name, environment, ...limits }
     this.#functions.set(name, { pool: await startWorkerPool(settings), bindings })
   }
 
@@ -107,23 +85,12 @@ export class CloudStandIn {
 
   async close(): Promise<void> {
     await Promise.all([...this.#functions.values()].map(({ pool }) => pool.stop()))
-    await new Promise((resolve) => {
-      this.#server.close(resolve)
-      this.#server.closeAllConnections()
-    })
-    await this.kinesis.close()
-    await this.#dynamodb.close()
+    await this.#aws.close()
   }
 
-  async #answer(request: IncomingMessage): Promise<Answer> {
-    const chunks: Buffer[] = []
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
-    const body = Buffer.concat(chunks)
-    const target = String(request.headers['x-amz-target'] ?? '')
-    if (target.startsWith('Kinesis_')) return forward(this.kinesis.url, request, body)
-    if (target.startsWith('DynamoDB_')) return forward(this.#dynamodb.url, request, body)
+  #answer({ url, target, body }: Call): Answer | Promise<Answer> {
     if (target.startsWith('AmazonSQS.')) return this.#sqs(target.slice('AmazonSQS.'.length), JSON.parse(`${body}`))
-    const path = decodeURIComponent(new URL(request.url ?? '', this.url).pathname)
+    const path = decodeURIComponent(url.pathname)
     const [, name = '', action] = /^\/2015-03-31\/functions\/([^/]+)\/(\w+)$/.exec(path) ?? []
     if (action !== undefined) return this.#lambda(name, action, body)
     const object = this.objects.get(path.slice(1))
@@ -189,19 +156,5 @@ export class CloudStandIn {
     const body = this.#hidden.get(handle)
     if (body !== undefined) this.messages.set(handle.split(' ')[0] ?? '', body)
     this.#hidden.delete(handle)
-  }
-}
-
-async function forward(url: string, request: IncomingMessage, body: Buffer): Promise<Answer> {
-  const headers = {
-    'x-amz-target': `${request.headers['x-amz-target']}`,
-    'content-type': `${request.headers['content-type']}`,
-  }
-  const answer = await fetch(url, { method: 'POST', headers, body: new Uint8Array(body) })
-  const contentType = answer.headers.get('content-type') ?? ''
-  return {
-    status: answer.status,
-    headers: { 'content-type': contentType },
-    body: Buffer.from(await answer.arrayBuffer()),
   }
 }

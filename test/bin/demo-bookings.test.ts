@@ -20,4 +20,4 @@ test('S5: a result at close, a revision for a late booking in grace, the late ou
   const [windows = 0] = valuesOf(run, 'hotels and windows with a result')
   expect(windows).toBeGreaterThan(60)
   expect(run.stdout).toMatch(/revision 0: \d+ bookings, [\d.]+\nhotel-\d+ [\d:-]+ {2}revision 1: \d+ bookings/)
-}, 150_000)
+}, 300_000)

@@ -16,4 +16,4 @@ test('S4: prefixes that are delivered again change nobody’s earnings', async (
   expect(events).toBeGreaterThan(600)
   expect(frames).toBeGreaterThan(3)
   expect(run.stdout).toMatch(/^replay 3, to the end +\d+ +600 +/m)
-}, 150_000)
+}, 300_000)

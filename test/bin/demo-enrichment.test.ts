@@ -13,4 +13,4 @@ test('S3: three kinds of table, one call per batch at most, staleness and cache 
   expect(run.figures.get('price lists used')?.value).toBeGreaterThan(1)
   expect(run.figures.get('per-record calls refused')).toMatchObject({ value: 5, goal: 5 })
   expect(run.stdout).toMatch(/\| prices: list [1-9]\d*, \d+\.\d s old \| customers: [\d,]+ cache hits, [\d,]+ misses/)
-}, 150_000)
+}, 300_000)

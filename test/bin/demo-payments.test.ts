@@ -30,4 +30,4 @@ test('S2: workers are added to a running stream, and every payment comes out onc
   expect(run.stdout).toMatch(/^.*\| sink 20 ms away \| 1 workers \|.*$/m)
   expect(run.stdout).toMatch(/^.*\| sink 20 ms away \| 3 workers \|.*$/m)
   expect(run.stdout).toContain('one invocation per shard times parallelization factor, here at most 2 x 2 = 4')
-}, 150_000)
+}, 300_000)

@@ -1,6 +1,6 @@
 import { runDemo, valuesOf } from './demo-run.ts'
 
-const timeoutMs = 150_000
+const timeoutMs = 300_000
 
 test(
   'S11: a killed worker costs no record and no repetition, and results come again over either state',

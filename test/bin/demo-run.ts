@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Figure, FiguresFile } from '../../bench/figures.ts'
 
-const boundMs = 120_000
+const boundMs = 240_000
 
 export interface DemoResult {
   readonly code: number

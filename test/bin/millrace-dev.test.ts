@@ -1,6 +1,6 @@
 import { MillraceProject } from './millrace-project.ts'
 
-const timeoutMs = 120_000
+const timeoutMs = 240_000
 let project: MillraceProject
 
 beforeEach(async () => {

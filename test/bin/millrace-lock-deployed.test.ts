@@ -1,13 +1,12 @@
 /** `millrace lock --check --stack`: what is to be deployed, beside what is deployed: a stand-in for AWS with the embedded tables. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
-import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
-import { systemClock } from '../../lib/aws/system-clock.ts'
-import { ensureStateTable, localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { stateStore } from './embedded-tables.ts'
 import { MillraceProject } from './millrace-project.ts'
 import { StackStandIn } from './stack-stand-in.ts'
+import { onStream, streamArnOf } from './visits-app.ts'
 
-const timeoutMs = 120_000
-const arnOf = (stream: string) => `arn:aws:kinesis:us-east-1:000000000000:stream/${stream}`
+const timeoutMs = 240_000
 const { signal } = new AbortController()
 
 let project: MillraceProject
@@ -54,23 +53,14 @@ const check = (...args: readonly string[]) =>
 
 /** What a deployment of the first version has left, and the first batch of its keyed stage. */
 async function deploy(manifest: { readonly [name: string]: unknown } = {}): Promise<void> {
-  const bindingsOf = (stage: string) => ({
-    formatVersion: 1 as const,
-    topology: 'visits-app',
-    sources: [{ name: stage, kind: 'kinesis' as const, streamArn: arnOf(stage) }],
-    sinks: [],
-    deadLetters: { kind: 'kinesis' as const, streamName: 'dead' },
-    state: { tableName: `${stage}-table` },
-  })
   const sinks = [{ name: 'out', kind: 'custom' as const }]
-  const feeds = [{ stage: 'by-guest', slots: 4, streamArn: arnOf('by-guest') }]
-  stack.deploy('fn-visits', { ...bindingsOf('visits'), sinks, feeds }, arnOf('visits'))
-  stack.deploy('fn-by-guest', bindingsOf('by-guest'), arnOf('by-guest'))
-  await ensureStateTable(dynamodb, systemClock, 'by-guest-table')
-  const place = { client: dynamodb, tableName: 'by-guest-table', stage: 'by-guest', clock: systemClock }
+  const feeds = [{ stage: 'by-guest', slots: 4, streamArn: streamArnOf('by-guest') }]
+  stack.deploy('fn-visits', { ...onStream('visits'), sinks, feeds }, streamArnOf('visits'))
+  stack.deploy('fn-by-guest', onStream('by-guest'), streamArnOf('by-guest'))
+  const store = await stateStore(dynamodb, 'by-guest')
   const states = { 'guest.seen': { kind: 'value', version: 1 }, 'guest.gone': { kind: 'list', version: 1 } }
   const whole = { format: 1, topology: 'visits-app', stage: 'by-guest', slots: 4, states, ...manifest }
-  expect(await new DynamoDBStateStore(place).writeManifest(whole as never, signal)).toBe(true)
+  expect(await store.writeManifest(whole as never, signal)).toBe(true)
 }
 
 test(
@@ -118,7 +108,7 @@ test(
     await deploy({ states: { 'guest.seen': { kind: 'value', version: 3 } } })
     stack.deploy('fn-other', {
       ...{ formatVersion: 1, topology: 'old-app', sinks: [], deadLetters: { kind: 'kinesis', streamName: 'dead' } },
-      sources: [{ name: 'visits', kind: 'kinesis', streamArn: arnOf('visits') }],
+      sources: [{ name: 'visits', kind: 'kinesis', streamArn: streamArnOf('visits') }],
     })
     await lock()
     const { code, stderr } = await check()
@@ -130,6 +120,48 @@ test(
     await project.write('millrace.lock.json', '{"formatVersion":1,"topologies":{}}')
     expect(await check('topology.ts')).toMatchObject({ code: 1, stderr: expect.stringContaining('commit it') })
     expect(await project.result('lock', '--stack', 'Visits')).toMatchObject({ code: 2 })
+  },
+  timeoutMs,
+)
+
+test(
+  'an aggregator of another kind than its table has is named, with what to do; one more passes, and so does a table that records none',
+  async () => {
+    const windows = (aggregators: string) =>
+      project.write(
+        'topology.ts',
+        `import { count, minutes, sum, text, Topology, tumbling } from 'millrace'
+         export const app = new Topology('visits-app')
+         const out = app.sink<unknown>('out')
+         const perGuest = app.source('visits', text()).keyBy('by-guest', (line) => line, { slots: 4 })
+           .window(tumbling(minutes(5), { grace: minutes(1) }))
+           .aggregate('guest', ${aggregators}, { emit: 'final' })
+         perGuest.results.to(out)
+         perGuest.late.to(out)`,
+      )
+    const locked = async (aggregators: string) => {
+      await windows(aggregators)
+      await project.write('millrace.lock.json', '{"formatVersion":1,"topologies":{}}')
+      expect(await project.result('lock', 'topology.ts')).toMatchObject({ code: 0, stderr: '' })
+    }
+    const state = { kind: 'packed', version: 1, windows: 'slices' }
+    await deploy({ states: { guest: { ...state, aggregators: { x: 'count', gone: 'mean' } } } })
+    await locked('{ y: sum((line) => line.length), x: count() }')
+    expect(await check()).toMatchObject({ code: 0, stderr: '' })
+
+    await locked('{ x: sum((line) => line.length) }')
+    const refused = await check()
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toContain(
+      '- aggregator "x" of state "guest" of stage "by-guest" is sum, but its table has values of it that are count: go back to that, or give the new aggregator another name.',
+    )
+    expect(await check('--accept', 'guest')).toMatchObject({ code: 0, stderr: '' })
+
+    const store = await stateStore(dynamodb, 'by-guest')
+    const found = await store.readManifest(signal)
+    const before = { ...(found as object), states: { guest: state } }
+    expect(await store.replaceManifest(found as never, before as never, signal)).toBe(true)
+    expect(await check()).toMatchObject({ code: 0, stderr: '' })
   },
   timeoutMs,
 )

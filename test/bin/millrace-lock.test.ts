@@ -1,6 +1,6 @@
 import { MillraceProject } from './millrace-project.ts'
 
-const timeoutMs = 120_000
+const timeoutMs = 240_000
 let project: MillraceProject
 
 beforeEach(async () => {
@@ -72,6 +72,44 @@ test(
     })
     expect(await project.result('lock', '--lock', 'all.json', '--accept', 'one')).toMatchObject({ code: 0 })
     expect(Object.keys(JSON.parse(await project.read('all.json')).topologies)).toEqual(['two', 'uno'])
+  },
+  timeoutMs,
+)
+
+test(
+  'completes a file of a release that recorded no aggregators, and from then on refuses one that becomes another',
+  async () => {
+    const windows = (aggregators: string) => `
+      import { count, minutes, sum, text, Topology, tumbling } from 'millrace'
+      export const app = new Topology('app')
+      const out = app.sink<unknown>('out')
+      const perLine = app.source('lines', text()).keyBy('by-line', (line) => line)
+        .window(tumbling(minutes(5), { grace: minutes(1) }))
+        .aggregate('per-line', ${aggregators}, { emit: 'final' })
+      perLine.results.to(out)
+      perLine.late.to(out)
+    `
+    await project.write('topology.ts', windows('{ x: count() }'))
+    expect(await project.result('lock', 'topology.ts')).toMatchObject({ code: 0 })
+    const whole = await project.read('millrace.lock.json')
+    const lock = JSON.parse(whole)
+    const operator = lock.topologies.app.stages['by-line'].operators['per-line']
+    expect(operator.aggregators).toEqual({ x: 'count' })
+    delete operator.aggregators
+    await project.write('millrace.lock.json', `${JSON.stringify(lock, undefined, 2)}\n`)
+    expect(await project.result('lock')).toMatchObject({
+      code: 0,
+      stdout: 'app: 2 stages, 1 state, 1 sink, changed\n',
+    })
+    expect(await project.read('millrace.lock.json')).toBe(whole)
+
+    await project.write('topology.ts', windows('{ x: sum((line) => line.length) }'))
+    const refused = await project.result('lock')
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toContain(
+      '- aggregator "x" of state "per-line" of stage "by-line" is sum instead of count: what open windows have gathered would be misread. Give the new aggregator another name.',
+    )
+    expect(await project.result('lock', '--accept', 'per-line')).toMatchObject({ code: 0 })
   },
   timeoutMs,
 )

@@ -1,9 +1,8 @@
 /** `millrace status | pause | resume | drain | skip | reset` on a deployed application: a stand-in for AWS with the embedded streams and tables. */
 import { type KinesisClient, PutRecordsCommand } from '@aws-sdk/client-kinesis'
-import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ensureStream, localKinesisClient } from '../../lib/local/local-streams.ts'
-import { ensureStateTable, localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
 import { progressName } from '../../lib/runtime/progress/open.ts'
 import { blankKeyedProgress, blankSourceProgress } from '../../lib/runtime/progress/progress.ts'
 import {
@@ -13,11 +12,12 @@ import {
   writeSourceProgress,
 } from '../../lib/runtime/progress/progress-format.ts'
 import type { StateStore } from '../../lib/state/state-store.ts'
+import { stateStore } from './embedded-tables.ts'
 import { MillraceProject } from './millrace-project.ts'
 import { StackStandIn } from './stack-stand-in.ts'
+import { onStream, streamArnOf } from './visits-app.ts'
 
 const timeoutMs = 240_000
-const arnOf = (stream: string) => `arn:aws:kinesis:us-east-1:000000000000:stream/${stream}`
 const shard = 'shardId-000000000000'
 const { signal } = new AbortController()
 
@@ -32,26 +32,14 @@ beforeEach(async () => {
   stack = await StackStandIn.start()
   kinesis = localKinesisClient(stack.url)
   const dynamodb = localDynamoDBClient(stack.url)
-  const storeOf = async (stage: string) => {
-    await ensureStream(kinesis, systemClock, stage, 1)
-    await ensureStateTable(dynamodb, systemClock, `${stage}-table`)
-    return new DynamoDBStateStore({ client: dynamodb, tableName: `${stage}-table`, stage, clock: systemClock })
-  }
-  visits = await storeOf('visits')
-  byGuest = await storeOf('by-guest')
-  const bindingsOf = (stage: string) => ({
-    formatVersion: 1 as const,
-    topology: 'visits-app',
-    sources: [{ name: stage, kind: 'kinesis' as const, streamArn: arnOf(stage) }],
-    sinks: [],
-    deadLetters: { kind: 'kinesis' as const, streamName: 'dead' },
-    state: { tableName: `${stage}-table` },
-  })
-  stack.deploy('fn-by-guest', bindingsOf('by-guest'), arnOf('by-guest'))
+  for (const stage of ['visits', 'by-guest']) await ensureStream(kinesis, systemClock, stage, 1)
+  visits = await stateStore(dynamodb, 'visits')
+  byGuest = await stateStore(dynamodb, 'by-guest')
+  stack.deploy('fn-by-guest', onStream('by-guest'), streamArnOf('by-guest'))
   stack.deploy('fn-announcer', { formatVersion: 1, topology: 'visits-app', announces: [] })
   stack.deploy('fn-of-the-user', undefined)
-  const feeds = [{ stage: 'by-guest', slots: 4, streamArn: arnOf('by-guest') }]
-  stack.deploy('fn-visits', { ...bindingsOf('visits'), feeds }, arnOf('visits'))
+  const feeds = [{ stage: 'by-guest', slots: 4, streamArn: streamArnOf('by-guest') }]
+  stack.deploy('fn-visits', { ...onStream('visits'), feeds }, streamArnOf('visits'))
 }, timeoutMs)
 afterEach(async () => {
   kinesis.destroy()
@@ -124,9 +112,9 @@ test(
   'a mapping is found that invokes the alias of a function, and those of others are left alone',
   async () => {
     stack.mappings.clear()
-    stack.deploy('fn-other', undefined, arnOf('by-guest'))
+    stack.deploy('fn-other', undefined, streamArnOf('by-guest'))
     for (const [name, stage] of [['fn-by-guest', 'by-guest'] as const, ['fn-visits', 'visits'] as const]) {
-      stack.deploy(name, stack.functions.get(name)?.bindings, arnOf(stage), 'live')
+      stack.deploy(name, stack.functions.get(name)?.bindings, streamArnOf(stage), 'live')
     }
     const paused = await millrace('pause')
     expect([paused.code, paused.stderr]).toEqual([0, ''])
@@ -196,7 +184,7 @@ test(
     expect(done.stdout).toContain(
       "new KinesisSource(stream, { startingPosition: new Date('2026-01-01T11:00:00.000Z') }) and deploy",
     )
-    expect([...stack.mappings.values()]).toMatchObject([{ EventSourceArn: arnOf('by-guest'), State: 'Enabled' }])
+    expect([...stack.mappings.values()]).toMatchObject([{ EventSourceArn: streamArnOf('by-guest'), State: 'Enabled' }])
 
     expect((await byGuest.readKeys(['k1', 'k59'], signal)).size).toBe(0)
     expect(await byGuest.readManifest(signal)).toMatchObject({ stage: 'by-guest' })
@@ -224,8 +212,7 @@ test(
   async () => {
     const dynamodb = localDynamoDBClient(stack.url)
     for (const tableName of ['later', 'before']) {
-      await ensureStateTable(dynamodb, systemClock, tableName)
-      const store = new DynamoDBStateStore({ client: dynamodb, tableName, stage: 'by-guest', clock: systemClock })
+      const store = await stateStore(dynamodb, 'by-guest', tableName)
       await store.writeManifest({ format: 1, topology: 'visits-app', stage: 'by-guest', slots: 4 }, signal)
     }
     dynamodb.destroy()
@@ -244,7 +231,7 @@ test(
     expect([mended.code, mended.stderr]).toEqual([0, ''])
     expect(mended.stdout).toMatch(/^later is whole: /)
     expect(mended.stdout).toContain("mapping.startingPosition = 'AT_TIMESTAMP'; mapping.startingPositionTimestamp = ")
-    expect([...stack.mappings.values()]).toMatchObject([{ EventSourceArn: arnOf('visits'), State: 'Enabled' }])
+    expect([...stack.mappings.values()]).toMatchObject([{ EventSourceArn: streamArnOf('visits'), State: 'Enabled' }])
   },
   timeoutMs,
 )

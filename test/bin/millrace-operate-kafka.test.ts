@@ -2,9 +2,7 @@
  * `millrace status | pause | resume | reset` on a deployed application whose stages read Kafka, from where its brokers are out of reach.
  * test/kafka/operate.test.ts has a broker.
  */
-import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
-import { systemClock } from '../../lib/aws/system-clock.ts'
-import { ensureStateTable, localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
 import { progressName } from '../../lib/runtime/progress/open.ts'
 import { blankKeyedProgress, blankSourceProgress } from '../../lib/runtime/progress/progress.ts'
 import {
@@ -14,8 +12,10 @@ import {
   writeSourceProgress,
 } from '../../lib/runtime/progress/progress-format.ts'
 import type { StateStore } from '../../lib/state/state-store.ts'
+import { stateStore } from './embedded-tables.ts'
 import { MillraceProject } from './millrace-project.ts'
 import { StackStandIn } from './stack-stand-in.ts'
+import { onTopic } from './visits-app.ts'
 
 const timeoutMs = 240_000
 const clusterArn = 'arn:aws:kafka:us-east-1:000000000000:cluster/c/1'
@@ -30,19 +30,8 @@ const storeOf = (stage: string) => stores.get(stage) as StateStore
 /** A source and a keyed stage; `group` is what the source's mapping reads as. */
 async function deploy(arn: string | undefined, group?: string): Promise<void> {
   const dynamodb = localDynamoDBClient(stack.url)
-  for (const stage of ['visits', 'by-guest']) {
-    await ensureStateTable(dynamodb, systemClock, `${stage}-table`)
-    const store = { client: dynamodb, tableName: `${stage}-table`, stage, clock: systemClock }
-    stores.set(stage, new DynamoDBStateStore(store))
-  }
-  const bindingsOf = (stage: string) => ({
-    formatVersion: 1 as const,
-    topology: 'visits-app',
-    sources: [{ name: stage, kind: 'kafka' as const, topic: `${stage}-topic`, clusterArn: arn, cluster }],
-    sinks: [],
-    deadLetters: { kind: 'kafka' as const, topic: 'dead', cluster },
-    state: { tableName: `${stage}-table` },
-  })
+  for (const stage of ['visits', 'by-guest']) stores.set(stage, await stateStore(dynamodb, stage))
+  const bindingsOf = (stage: string) => onTopic(stage, `${stage}-topic`, cluster, arn)
   stack.deploy('fn-by-guest', bindingsOf('by-guest'))
   stack.mapTopic('fn-by-guest', 'by-guest-topic', arn)
   const feeds = [{ stage: 'by-guest', slots: 4, topic: 'by-guest-topic', partitions: 2, cluster }]

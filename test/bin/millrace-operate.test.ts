@@ -1,8 +1,8 @@
 /** `millrace status | pause | resume | drain | skip | reset` on a local run that is up. */
 import { PutRecordsCommand } from '@aws-sdk/client-kinesis'
 import { localKinesisClient } from '../../lib/local/local-streams.ts'
-import type { MillraceCommand } from './millrace-command.ts'
 import { MillraceProject } from './millrace-project.ts'
+import type { WatchedRun } from './watched-run.ts'
 
 const timeoutMs = 240_000
 const topology = `
@@ -30,7 +30,7 @@ const startMs = Date.UTC(2026, 0, 1, 12)
 const file = 'functions/visits/topology.ts'
 
 let project: MillraceProject
-let run: MillraceCommand
+let run: WatchedRun
 let endpoint: string
 
 beforeAll(async () => {

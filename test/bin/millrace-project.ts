@@ -1,12 +1,12 @@
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { MillraceCommand } from './millrace-command.ts'
+import { WatchedRun } from './watched-run.ts'
 
 /** A user's project in a directory of its own, and the commands that run in it. */
 export class MillraceProject {
   readonly directory: string
-  readonly #commands: MillraceCommand[] = []
+  readonly #commands: WatchedRun[] = []
 
   private constructor(directory: string) {
     this.directory = directory
@@ -19,19 +19,20 @@ export class MillraceProject {
     return project
   }
 
-  /** Writes a file; the package is found where this repository has it. */
+  /** Writes a file, all of it at once for who watches it; the package is found where this repository has it. */
   async write(path: string, text: string): Promise<void> {
     const file = join(this.directory, path)
     await mkdir(dirname(file), { recursive: true })
-    await writeFile(file, text.replaceAll("from 'millrace'", `from '${resolve('lib/index.ts')}'`))
+    await writeFile(`${file}.new`, text.replaceAll("from 'millrace'", `from '${resolve('lib/index.ts')}'`))
+    await rename(`${file}.new`, file)
   }
 
   read(path: string): Promise<string> {
     return readFile(join(this.directory, path), 'utf8')
   }
 
-  run(...args: readonly string[]): MillraceCommand {
-    const command = new MillraceCommand(this.directory, args)
+  run(...args: readonly string[]): WatchedRun {
+    const command = WatchedRun.millrace(this.directory, args)
     this.#commands.push(command)
     return command
   }

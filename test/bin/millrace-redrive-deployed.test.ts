@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ensureStream, localKinesisClient } from '../../lib/local/local-streams.ts'
@@ -7,75 +6,42 @@ import type { DeadLetterBinding, SourceBinding } from '../../lib/plan/stage-bind
 import { aggregateOf } from '../aws/kpl-aggregate-bytes.ts'
 import { CloudStandIn } from './cloud-stand-in.ts'
 import { MillraceProject } from './millrace-project.ts'
+import { PricedOrders } from './priced-orders.ts'
 
-const timeoutMs = 180_000
+const timeoutMs = 300_000
 const streamArn = 'arn:aws:kinesis:us-east-1:000000000000:stream/orders'
 const kinesis: SourceBinding = { name: 'orders', kind: 'kinesis', streamArn }
 const fails = "(() => { throw new TerminalError('no price', { code: 'unknown-unit' }) })()"
 
 let project: MillraceProject
 let cloud: CloudStandIn
-let folder: string
+let app: PricedOrders
 beforeEach(async () => {
   project = await MillraceProject.create()
   cloud = await CloudStandIn.start()
-  folder = await mkdtemp(join(tmpdir(), 'millrace-applied-'))
+  app = new PricedOrders(project)
 })
 afterEach(async () => {
   await project.clear()
   await cloud.close()
-  await rm(folder, { recursive: true, force: true })
 })
 
-const topology = (price: string) => `
-import { RetryableError, TerminalError, Topology } from 'millrace'
-import * as z from 'zod'
-export const orders = new Topology('orders-app')
-export const priced = orders.sink<{ id: string; price: number }>('priced')
-orders
-  .source('orders', z.object({ id: z.string(), unit: z.string() }))
-  .map(({ id, unit }) => ({ id, price: unit === 'piece' ? 1 : ${price} }))
-  .to(priced)
-`
-/** The sink applies each identity once, and notes every delivery. `before` runs first in each invocation. */
-const handler = (deliverMs: number, before: string) => `
-import { appendFile, writeFile } from 'node:fs/promises'
-import { setTimeout } from 'node:timers/promises'
-import { delivered, outputIdentity, provide, streamHandler, type Sink } from 'millrace'
-import { orders, priced } from './topology'
-const files: Sink<unknown, { identity: string; value: unknown }> = {
-  prepare: ({ value, record, index }) => ({ identity: outputIdentity(record, index), value }),
-  async deliver(items) {
-    for (const { identity, value } of items) {
-      await appendFile('${folder}/deliveries', identity + '\\n')
-      await writeFile('${folder}/' + encodeURIComponent(identity), JSON.stringify(value), { flag: 'wx' }).catch(() => {})
-      await setTimeout(${deliverMs})
-    }
-    return items.map(() => delivered)
-  },
-}
-const stream = streamHandler(orders, { sinks: [provide(priced, files)] })
-export const handler = async (event: any, context: any) => {
-  ${before}
-  return stream(event, context)
-}
-`
 interface Version {
   readonly price?: string
-  readonly deliverMs?: number
+  readonly held?: number
   readonly before?: string
   readonly source?: SourceBinding
   readonly deadLetters?: DeadLetterBinding
 }
 
 async function deploy(version: Version): Promise<void> {
-  const { price = '100', deliverMs = 0, before = '', source = kinesis } = version
+  const { price = '100', held, before, source = kinesis } = version
   const { deadLetters = { kind: 'sqs', queueUrl: cloud.queueUrl } } = version
-  await project.write('functions/orders/topology.ts', topology(price))
-  await project.write('functions/orders/handler.ts', handler(deliverMs, before))
+  await app.writeTopology(price)
+  await app.writeHandler(held, before)
   const sinks = [{ name: 'priced', kind: 'custom' }] as const
   const bindings = { formatVersion: 1, topology: 'orders-app', sources: [source], sinks, deadLetters } as const
-  await cloud.deploy('orders-fn', join(project.directory, 'functions/orders/handler.ts'), project.directory, bindings)
+  await cloud.deploy('orders-fn', join(project.directory, PricedOrders.handlerFile), project.directory, bindings)
 }
 
 const order = (id: string, unit = 'barrel') => JSON.stringify({ id, unit })
@@ -106,19 +72,6 @@ const redrive = (...flags: readonly string[]) =>
     ...(flags.length > 0 ? flags : ['--all']),
   )
 
-const deliveries = async () =>
-  (await readFile(join(folder, 'deliveries'), 'utf8').catch(() => '')).split('\n').filter((line) => line !== '')
-
-/** What the sink holds, by the identity of each output. */
-async function applied(): Promise<Record<string, unknown>> {
-  const names = (await readdir(folder)).filter((name) => name !== 'deliveries')
-  const values = names.map(async (name) => [
-    decodeURIComponent(name),
-    JSON.parse(await readFile(join(folder, name), 'utf8')),
-  ])
-  return Object.fromEntries(await Promise.all(values))
-}
-
 test(
   'records of an aggregate are redriven alone under their own identities, once, and their messages are deleted when they are done',
   async () => {
@@ -138,7 +91,7 @@ test(
     const after = await redrive()
     expect([after.code, after.stdout]).toEqual([0, expect.stringContaining('2 done, 0 given up again')])
     const place = 'orders/shardId-000000000000/1'
-    expect(await applied()).toEqual({
+    expect(await app.applied()).toEqual({
       [`${place}/0/0`]: { id: 'a', price: 1 },
       [`${place}/1/0`]: { id: 'b', price: 100 },
       [`${place}/2/0`]: { id: 'c', price: 100 },
@@ -146,7 +99,7 @@ test(
     cloud.showHidden()
     expect(cloud.messages.size).toBe(0)
     expect(await redrive()).toEqual({ code: 0, stdout: 'Nothing to redrive.\n', stderr: '' })
-    expect(await deliveries()).toHaveLength(3)
+    expect(await app.deliveries()).toHaveLength(3)
     expect((await readdir(join(project.directory, '.millrace/redrive/queue-failed'))).join()).toMatch(
       /redriven-127\.0\.0\.1_\d+-000000000000-127\.0\.0\.1_\d+\.ndjson/,
     )
@@ -180,7 +133,7 @@ test(
     cloud.isThrottled = false
     await deploy({})
     expect((await redrive()).stdout).toContain('2 done')
-    expect(Object.values(await applied())).toHaveLength(2)
+    expect(Object.values(await app.applied())).toHaveLength(2)
   },
   timeoutMs,
 )
@@ -191,22 +144,20 @@ test(
     await deploy({ price: fails })
     const ids = ['a', 'b', 'c', 'd', 'e', 'f']
     await process(...ids.map((id) => order(id)))
-    await deploy({ deliverMs: 300 })
+    await deploy({ held: 3 })
     const killed = project.run('dead-letters', 'redrive', ...queue(), '--function', 'orders-fn', '--all')
-    const endMs = systemClock.nowMs() + timeoutMs / 3
-    while ((await deliveries()).length < 3) {
-      if (systemClock.nowMs() > endMs) throw new Error('the function was not invoked in time')
-      await systemClock.sleep(20)
-    }
+    await app.deliveredAtLeast(3)
     killed.signal('SIGKILL')
     expect(await killed.ends()).toBe('SIGKILL')
+    expect(Object.values(await app.applied())).toHaveLength(3)
+    await app.letGo()
     expect(cloud.messages.size).toBe(0)
     cloud.showHidden()
     expect(cloud.messages.size).toBe(ids.length)
     const next = await redrive()
     expect([next.code, next.stdout]).toEqual([0, expect.stringContaining('6 done, 0 given up again')])
-    expect(Object.values(await applied())).toHaveLength(ids.length)
-    expect((await deliveries()).length).toBeGreaterThan(ids.length)
+    expect(Object.values(await app.applied())).toHaveLength(ids.length)
+    expect((await app.deliveries()).length).toBeGreaterThan(ids.length)
     expect(cloud.messages.size).toBe(0)
   },
   timeoutMs,
@@ -227,7 +178,7 @@ test(
     expect(listed.stdout).toMatch(/^1 dead letter of queue /)
     cloud.refusesDeletes = false
     expect((await redrive('--reason', 'unknown-unit')).stdout).toBe('Nothing to redrive.\n')
-    expect([cloud.messages.size, (await deliveries()).length]).toEqual([1, 1])
+    expect([cloud.messages.size, (await app.deliveries()).length]).toEqual([1, 1])
   },
   timeoutMs,
 )
@@ -247,7 +198,7 @@ test(
     await deploy({ source })
     expect((await redrive()).stdout).toContain('1 done')
     expect(cloud.events.at(-1)).toMatchObject(event)
-    expect(await applied()).toEqual({ 'orders/eu-orders-3/41/0/0': { id: 'k', price: 100 } })
+    expect(await app.applied()).toEqual({ 'orders/eu-orders-3/41/0/0': { id: 'k', price: 100 } })
   },
   timeoutMs,
 )
@@ -269,7 +220,7 @@ test(
     expect(first.stdout).toContain('dead letter again: not-json (decode)\n')
     expect(first.stdout).toContain('1 done, 1 given up again')
     expect((await run()).stdout).toContain('0 done, 1 given up again')
-    expect(await deliveries()).toEqual(['orders/shardId-000000000000/1/0/0'])
+    expect(await app.deliveries()).toEqual(['orders/shardId-000000000000/1/0/0'])
     const open = await project.result('dead-letters', 'list', ...place)
     expect(open.stdout).toMatch(/^1 dead letter of stream failed\n/)
     const all = await project.result('dead-letters', 'list', ...place, '--include-redriven')
@@ -300,7 +251,7 @@ test(
       'refused: its bytes are in s3://big/dead/2.json only, and the object is no dead letter: it is not a dead letter of Millrace\n',
     )
     expect(stdout).toContain('1 done, 0 given up again, 0 returned, 1 refused\n')
-    expect(await applied()).toEqual({ 'orders/shardId-000000000000/1/0/0': { id: 'a', price: 100 } })
+    expect(await app.applied()).toEqual({ 'orders/shardId-000000000000/1/0/0': { id: 'a', price: 100 } })
     expect(cloud.messages.size).toBe(1)
   },
   timeoutMs,

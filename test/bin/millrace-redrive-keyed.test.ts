@@ -13,60 +13,33 @@ import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
 import { writeGeneration } from '../../lib/runtime/progress/generation.ts'
 import { CloudStandIn } from './cloud-stand-in.ts'
 import { MillraceProject } from './millrace-project.ts'
-import { totalsHandler } from './totals-handler.ts'
+import { TotalsApp } from './totals-app.ts'
 
 const timeoutMs = 240_000
 let project: MillraceProject
+let app: TotalsApp
 
 beforeEach(async () => {
   project = await MillraceProject.create()
-  await project.write('functions/orders/handler.ts', totalsHandler(project.directory))
+  app = new TotalsApp(project)
+  await app.writeHandler()
 })
 afterEach(() => project.clear())
 
-const file = 'functions/orders/topology.ts'
-
-/** Sums up by customer. What is broken refuses a unit: in the stage that feeds, or in the keyed one. */
-const topology = (feeding: boolean, keyed: boolean) => `
-import { epochMs, milliseconds, TerminalError, Topology, valueState } from 'millrace'
-import * as z from 'zod'
-export const orders = new Topology('orders-app')
-export const totals = orders.sink<{ customer: string; total: number }>('totals')
-const refuse = (unit: string) => { throw new TerminalError('no price for ' + unit, { code: 'unknown-unit' }) }
-const schema = z.object({ customer: z.string(), unit: z.string(), count: z.number(), at: z.number() })
-orders
-  .source('orders', schema, { eventTime: epochMs(({ at }) => at), outOfOrderness: milliseconds(5) })
-  .map((order) => (${feeding} && order.unit === 'crate' ? refuse(order.unit) : order))
-  .keyBy('by-customer', ({ customer }) => customer)
-  .process('total', {
-    state: { total: valueState<number>() },
-    step: ({ customer, unit, count }, { state }) => {
-      if (${keyed} && unit === 'barrel') refuse(unit)
-      const total = (state.total.get() ?? 0) + count
-      state.total.set(total)
-      return [{ customer, total }]
-    },
-  })
-  .to(totals)
-`
+const { file } = TotalsApp
+const broken = { feeding: true, keyed: true }
+const whole = { feeding: false, keyed: false }
 
 const startMs = Date.UTC(2026, 0, 1)
 const order = (customer: string, unit: string, count: number) =>
   `${JSON.stringify({ customer, unit, count, at: startMs + count })}\n`
 
-/** The last total of each customer: what the state holds. */
-async function lastTotals(): Promise<Readonly<Record<string, number>>> {
-  const text = await project.read('totals').catch(() => '')
-  const totals = text.split('\n').flatMap((line) => (line === '' ? [] : JSON.parse(line)))
-  return Object.fromEntries(totals.map(({ customer, total }) => [customer, total]))
-}
-
 async function totalsBecome(expected: Readonly<Record<string, number>>): Promise<void> {
   const endMs = systemClock.nowMs() + timeoutMs / 4
-  while (JSON.stringify(await lastTotals()) !== JSON.stringify(expected) && systemClock.nowMs() < endMs) {
+  while (JSON.stringify(await app.totals()) !== JSON.stringify(expected) && systemClock.nowMs() < endMs) {
     await systemClock.sleep(20)
   }
-  expect(await lastTotals()).toEqual(expected)
+  expect(await app.totals()).toEqual(expected)
 }
 
 const redrive = (...flags: readonly string[]) => project.result('dead-letters', 'redrive', ...flags)
@@ -82,27 +55,27 @@ async function once(input: string): Promise<void> {
 test(
   'poison of a feeding and of a keyed step is redriven into the state once, also when what was redriven is forgotten',
   async () => {
-    await project.write(file, topology(true, true))
+    await app.writeTopology(broken)
     await once(order('ann', 'piece', 1) + order('ann', 'barrel', 10) + order('ann', 'crate', 100))
-    expect(await lastTotals()).toEqual({ ann: 1 })
+    expect(await app.totals()).toEqual({ ann: 1 })
     const before = await redrive('--all')
     expect([before.code, before.stderr]).toEqual([1, ''])
     // The stage that fails again runs only when the run does.
     expect(before.stdout).toContain('1 done, 1 given up again, 0 returned, 0 refused\n')
 
     await once(order('bob', 'piece', 1))
-    expect(await lastTotals()).toEqual({ ann: 1, bob: 1 })
-    await project.write(file, topology(false, false))
+    expect(await app.totals()).toEqual({ ann: 1, bob: 1 })
+    await app.writeTopology(whole)
     const after = await redrive('--all')
     expect([after.code, after.stdout]).toEqual([0, expect.stringContaining('2 done, 0 given up again')])
     expect((await redrive('--all')).stdout).toBe('Nothing to redrive.\n')
     await once(order('bob', 'piece', 1))
-    expect(await lastTotals()).toEqual({ ann: 111, bob: 2 })
+    expect(await app.totals()).toEqual({ ann: 111, bob: 2 })
 
     await rm(join(project.directory, '.millrace/orders-app/redriven.ndjson'))
     expect((await redrive('--all')).stdout).toContain('2 done, 0 given up again')
     await once(order('ann', 'piece', 1) + order('bob', 'piece', 1))
-    expect(await lastTotals()).toEqual({ ann: 112, bob: 3 })
+    expect(await app.totals()).toEqual({ ann: 112, bob: 3 })
   },
   timeoutMs,
 )
@@ -110,7 +83,7 @@ test(
 test(
   'beside a run that is up, what is redriven is in the state at once, and once',
   async () => {
-    await project.write(file, topology(true, true))
+    await app.writeTopology(broken)
     await once(order('ann', 'barrel', 10) + order('ann', 'crate', 100) + order('ann', 'piece', 1))
     const listed = await project.result('dead-letters', 'list', '--json')
     const keyed = listed.stdout.split('\n').find((line) => line.includes('"keyed"')) ?? ''
@@ -120,7 +93,7 @@ test(
 
     const dev = project.run('dev', file)
     await dev.shows(/with Kinesis at/)
-    await project.write(file, topology(false, false))
+    await app.writeTopology(whole)
     await dev.shows(/^Reloaded\.$/m)
     expect((await redrive('--all')).stdout).toContain('2 done, 0 given up again')
     await totalsBecome({ ann: 111 })
@@ -129,7 +102,7 @@ test(
     dev.signal('SIGINT')
     expect([await dev.ends(), dev.stderr]).toEqual([0, ''])
     await once(order('ann', 'piece', 1))
-    expect(await lastTotals()).toEqual({ ann: 112 })
+    expect(await app.totals()).toEqual({ ann: 112 })
   },
   timeoutMs,
 )
@@ -137,9 +110,9 @@ test(
 test(
   'what was given up before a reset is refused: the reset has its record read again, and it counts once',
   async () => {
-    await project.write(file, topology(true, true))
+    await app.writeTopology(broken)
     await once(order('ann', 'piece', 1) + order('ann', 'barrel', 10) + order('ann', 'crate', 100))
-    await project.write(file, topology(false, false))
+    await app.writeTopology(whole)
     const reset = await project.result('reset', '--from', '2026-01-01T00:00:00Z', '--yes')
     expect([reset.code, reset.stderr]).toEqual([0, ''])
     const { code, stdout } = await redrive('--all')
@@ -148,7 +121,7 @@ test(
       expect(stdout).toContain(`it was given up in generation 1 of stage "${stage}", which was reset since`)
     }
     await once(order('bob', 'piece', 1))
-    expect(await lastTotals()).toEqual({ ann: 111, bob: 1 })
+    expect(await app.totals()).toEqual({ ann: 111, bob: 1 })
   },
   timeoutMs,
 )
@@ -183,7 +156,7 @@ test(
       await ensureStream(client, systemClock, 'orders-app-by-customer', 1)
       const dynamodb = localDynamoDBClient(cloud.url)
       await ensureStateTable(dynamodb, systemClock, 'orders-app-orders-state')
-      await project.write(file, topology(false, false))
+      await app.writeTopology(whole)
       const bindings: StageBindings = {
         ...{ formatVersion: 1, topology: 'orders-app', sinks: [{ name: 'totals', kind: 'custom' }] },
         sources: [{ name: 'orders', kind: 'kinesis', streamArn: streamArn('orders') }],
@@ -191,7 +164,7 @@ test(
         state: { tableName: 'orders-app-orders-state' },
         feeds: [{ stage: 'by-customer', slots: 64, streamArn: streamArn('orders-app-by-customer') }],
       }
-      const entry = join(project.directory, 'functions/orders/handler.ts')
+      const entry = join(project.directory, TotalsApp.handlerFile)
       await cloud.deploy('orders-fn', entry, project.directory, bindings)
       const run = () => redrive('--queue', cloud.queueUrl, '--endpoint', cloud.url, '--function', 'orders-fn', '--all')
       const { feeding, keyed } = letters()

@@ -1,12 +1,12 @@
 /** `millrace dev --table`, and a redrive that reaches the table. */
 import { join } from 'node:path'
 import { ScanCommand } from '@aws-sdk/client-dynamodb'
-import { startDynamoService } from '../../lib/local/dynamodb-service.ts'
 import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
 import { startForeignServices } from '../local/fixtures/foreign-services.ts'
+import { startTables } from './embedded-tables.ts'
 import { MillraceProject } from './millrace-project.ts'
 
-const timeoutMs = 120_000
+const timeoutMs = 240_000
 const file = 'functions/visits/topology.ts'
 let project: MillraceProject
 
@@ -75,11 +75,9 @@ test(
 
 /** The pages in the table of the run, which is not up. */
 async function pages(): Promise<Record<string, string | undefined>> {
-  const service = await startDynamoService({ directory: join(project.directory, '.millrace/visits-app/dynamodb') })
-  const client = localDynamoDBClient(service.url)
-  const { Items = [] } = await client.send(new ScanCommand({ TableName: 'last-visits' }))
-  client.destroy()
-  await service.close()
+  const tables = await startTables({ directory: join(project.directory, '.millrace/visits-app/dynamodb') })
+  const { Items = [] } = await tables.client.send(new ScanCommand({ TableName: 'last-visits' }))
+  await tables.close()
   return Object.fromEntries(Items.map(({ name, page }) => [name?.S, page?.S]))
 }
 

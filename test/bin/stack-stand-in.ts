@@ -6,11 +6,8 @@
  * the next ones.
  */
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { type DynamoService, startDynamoService } from '../../lib/local/dynamodb-service.ts'
-import { type KinesisService, startKinesisService } from '../../lib/local/kinesis-service.ts'
 import { type AnnouncerBindings, bindingsVariable, type StageBindings } from '../../lib/plan/stage-bindings.ts'
+import { type Answer, type Call, EmbeddedAws } from './embedded-aws.ts'
 
 interface StandInMapping {
   readonly UUID: string
@@ -29,55 +26,32 @@ interface StandInFunction {
   readonly timeoutSeconds: number
 }
 
-interface Answer {
-  readonly status?: number
-  readonly type?: string
-  readonly body: string
-}
-
 const functionArn = (name: string): string => `arn:aws:lambda:us-east-1:000000000000:function:${name}`
 
-const json = (value: unknown): Answer => ({ body: JSON.stringify(value) })
-const missing: Answer = { status: 404, body: JSON.stringify({ __type: 'ResourceNotFoundException', message: 'None.' }) }
+const type = 'application/json'
+const json = (value: unknown): Answer => ({ headers: { 'content-type': type }, body: JSON.stringify(value) })
+const missing: Answer = {
+  status: 404,
+  headers: { 'content-type': type, 'x-amzn-errortype': 'ResourceNotFoundException' },
+  body: JSON.stringify({ __type: 'ResourceNotFoundException', message: 'None.' }),
+}
 
 export class StackStandIn {
-  readonly #server: Server
-  readonly kinesis: KinesisService
-  readonly dynamodb: DynamoService
+  readonly #aws: EmbeddedAws
   readonly functions = new Map<string, StandInFunction>()
   readonly mappings = new Map<string, StandInMapping>()
 
-  private constructor(server: Server, kinesis: KinesisService, dynamodb: DynamoService) {
-    this.#server = server
-    this.kinesis = kinesis
-    this.dynamodb = dynamodb
+  private constructor(aws: EmbeddedAws) {
+    this.#aws = aws
   }
 
   static async start(): Promise<StackStandIn> {
-    const stack: StackStandIn = new StackStandIn(
-      createServer((request, response) => {
-        stack.#answer(request).then(
-          ({ status = 200, type = 'application/json', body }) =>
-            response
-              .writeHead(status, {
-                'content-type': type,
-                ...(status === 404 && { 'x-amzn-errortype': 'ResourceNotFoundException' }),
-              })
-              .end(body),
-          (error) => response.writeHead(500).end(String(error)),
-        )
-      }),
-      await startKinesisService(),
-      await startDynamoService(),
-    )
-    // A command that waits between its looks would meet a connection at the moment at which Node ends it.
-    stack.#server.keepAliveTimeout = 0
-    await new Promise<void>((resolve) => stack.#server.listen(0, '127.0.0.1', resolve))
+    const stack: StackStandIn = new StackStandIn(await EmbeddedAws.start((call) => stack.#answer(call)))
     return stack
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return this.#aws.url
   }
 
   /** With an alias, the mapping invokes that and not the function itself. */
@@ -106,28 +80,16 @@ export class StackStandIn {
     this.mappings.set(UUID, { UUID, FunctionArn, ...ofCluster, Topics: [topic], State: 'Enabled', next: undefined })
   }
 
-  async close(): Promise<void> {
-    await new Promise((resolve) => {
-      this.#server.close(resolve)
-      this.#server.closeAllConnections()
-    })
-    await this.kinesis.close()
-    await this.dynamodb.close()
+  close(): Promise<void> {
+    return this.#aws.close()
   }
 
-  async #answer(request: IncomingMessage): Promise<Answer> {
-    const chunks: Buffer[] = []
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
-    const body = Buffer.concat(chunks)
-    const target = String(request.headers['x-amz-target'] ?? '')
-    if (target.startsWith('Kinesis_')) return forward(this.kinesis.url, request, body)
-    if (target.startsWith('DynamoDB_')) return forward(this.dynamodb.url, request, body)
-    const { pathname, searchParams } = new URL(request.url ?? '', this.url)
+  #answer({ method, url: { pathname, searchParams }, body }: Call): Answer {
     const functionName = /^\/2015-03-31\/functions\/([^/]+)\/configuration$/.exec(pathname)?.[1]
     if (functionName !== undefined) return this.#configuration(functionName)
     const [, uuid] = /^\/2015-03-31\/event-source-mappings\/?([\w-]*)$/.exec(pathname) ?? []
     if (uuid === '') return this.#mappingsOf(searchParams.get('FunctionName'), searchParams.get('EventSourceArn'))
-    if (uuid !== undefined) return this.#mapping(request.method ?? '', uuid, body)
+    if (uuid !== undefined) return this.#mapping(method, uuid, body)
     const stackName = new URLSearchParams(`${body}`).get('StackName')
     return stackName === 'Visits' ? this.#resources() : noStack(stackName)
   }
@@ -139,7 +101,7 @@ export class StackStandIn {
     )
     const list = `<StackResourceSummaries>${members.join('')}</StackResourceSummaries>`
     return {
-      type: 'text/xml',
+      headers: { 'content-type': 'text/xml' },
       body: `<ListStackResourcesResponse><ListStackResourcesResult>${list}</ListStackResourcesResult></ListStackResourcesResponse>`,
     }
   }
@@ -188,14 +150,5 @@ export class StackStandIn {
 
 function noStack(name: string | null): Answer {
   const error = `<Error><Type>Sender</Type><Code>ValidationError</Code><Message>Stack with id ${name} does not exist</Message></Error>`
-  return { status: 400, type: 'text/xml', body: `<ErrorResponse>${error}</ErrorResponse>` }
-}
-
-async function forward(url: string, request: IncomingMessage, body: Buffer): Promise<Answer> {
-  const headers = {
-    'x-amz-target': `${request.headers['x-amz-target']}`,
-    'content-type': `${request.headers['content-type']}`,
-  }
-  const answer = await fetch(url, { method: 'POST', headers, body: new Uint8Array(body) })
-  return { status: answer.status, type: answer.headers.get('content-type') ?? '', body: await answer.text() }
+  return { status: 400, headers: { 'content-type': 'text/xml' }, body: `<ErrorResponse>${error}</ErrorResponse>` }
 }

@@ -7,6 +7,7 @@ import { App, Stack } from 'aws-cdk-lib'
 import { bundlingFor, checkHandlerExport, locateCode, locateTopicFunction } from '../../lib/cdk/bundle.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { kinesisEvent, sequenceNumber } from '../../lib/testing/index.ts'
+import { invokeBundle } from './bundled-handler.ts'
 import { entry, shopIn } from './world.ts'
 
 /** Bindings of the shop with dead letters in S3, unless `change` says otherwise. */
@@ -56,7 +57,7 @@ describe('the bundle of a Kinesis application', () => {
     expect(occurrences('aws-cdk-lib')).toBe(0)
   })
 
-  it('runs by itself: the bound adapters open, and what a sink does not take goes back to its source', () => {
+  it('runs by itself: the bound adapters open, and what a sink does not take goes back to its source', async () => {
     // GIVEN bindings as deployed, and an endpoint where nobody listens
     const bindings = bindingsWith({
       sources: [{ name: 'orders', kind: 'kinesis', streamArn: 'arn:aws:kinesis:us-east-1:000000000000:stream/orders' }],
@@ -69,25 +70,12 @@ describe('the bundle of a Kinesis application', () => {
       deadLetters: { kind: 'sqs', queueUrl: 'http://127.0.0.1:1/queue', offloadBucket: 'payloads' },
     })
     const event = kinesisEvent(['an order'], { source: { name: 'orders' } })
-    const script = `
-      const { handler } = await import(${JSON.stringify(pathToFileURL(file).href)})
-      const answer = await handler(${JSON.stringify(event)}, { getRemainingTimeInMillis: () => 1_500 })
-      console.log('answer ' + JSON.stringify(answer))`
     // WHEN
-    const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
-      env: {
-        MILLRACE_BINDINGS: JSON.stringify(bindings),
-        AWS_ENDPOINT_URL: 'http://127.0.0.1:1',
-        AWS_REGION: 'us-east-1',
-        AWS_ACCESS_KEY_ID: 'none',
-        AWS_SECRET_ACCESS_KEY: 'none',
-      },
-      encoding: 'utf8',
-    })
+    const environment = { MILLRACE_BINDINGS: JSON.stringify(bindings), AWS_ENDPOINT_URL: 'http://127.0.0.1:1' }
+    const answer = await invokeBundle(file, event, environment, 1_500)
     // THEN
-    const answer = { batchItemFailures: [{ itemIdentifier: sequenceNumber(0) }] }
-    expect(output).toContain(`answer ${JSON.stringify(answer)}`)
-  }, 30_000)
+    expect(answer).toEqual({ batchItemFailures: [{ itemIdentifier: sequenceNumber(0) }] })
+  })
 
   it('is below 600 kB, minified', () => {
     expect(Buffer.byteLength(code)).toBeLessThan(600_000)
@@ -224,9 +212,14 @@ describe('the handler of an entry', () => {
 })
 
 describe('the project of a handler', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-project-'))
-  const handler = join(folder, 'handler.ts')
-  afterAll(() => rmSync(folder, { recursive: true }))
+  let folder: string
+  let handler: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'millrace-project-'))
+    handler = join(folder, 'handler.ts')
+    writeFileSync(handler, '')
+  })
+  afterEach(() => rmSync(folder, { recursive: true }))
 
   it('is where the nearest lock file is', () => {
     const root = join(__dirname, '../..')
@@ -234,7 +227,6 @@ describe('the project of a handler', () => {
   })
 
   it('is refused without a lock file, with what to do', () => {
-    writeFileSync(handler, '')
     expect(() => locateCode(handler)).toThrow(/no lock file in a folder above .*run `npm install` once/)
   })
 
@@ -249,7 +241,6 @@ describe('the project of a handler', () => {
   })
 
   it('is refused without esbuild, before the CDK tries Docker', () => {
-    writeFileSync(handler, '')
     writeFileSync(join(folder, 'package-lock.json'), '{}')
     // In a process of its own: what the CDK finds depends on the working directory and on the path of commands.
     const bundle = pathToFileURL(join(__dirname, '../../lib/cdk/bundle.ts')).href

@@ -7,6 +7,9 @@ const root = join(__dirname, '../..')
 const flag = '@aws-cdk/core:validateAgainstDefaultRules'
 const { context } = JSON.parse(readFileSync(join(root, 'cdk.json'), 'utf8'))
 
+// Each test starts a CDK app.
+jest.setTimeout(120_000)
+
 describe('the offline validator of the CDK', () => {
   const outdir = mkdtempSync(join(tmpdir(), 'millrace-unsound-'))
   afterAll(() => rmSync(outdir, { recursive: true }))

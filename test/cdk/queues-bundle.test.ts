@@ -1,15 +1,14 @@
 /** What a function that is bound to queues and Firehose is made of: its bundle, as it is deployed. */
-import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { App, Duration, Stack } from 'aws-cdk-lib'
 import { DeliveryStream } from 'aws-cdk-lib/aws-kinesisfirehose'
 import { Queue } from 'aws-cdk-lib/aws-sqs'
 import { bind, FirehoseSink, SqsSink, SqsSource } from '../../lib/cdk/index.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { messageId, sqsEvent } from '../../lib/testing/index.ts'
+import { invokeBundle } from './bundled-handler.ts'
 import { shopIn } from './world.ts'
 
 const outdir = mkdtempSync(join(tmpdir(), 'millrace-queues-'))
@@ -52,7 +51,7 @@ test('it holds the adapters of the sinks that are bound, and none of the others'
   expect(occurrences('UpdateItem')).toBe(0)
 })
 
-test('it runs by itself: messages whose outputs no sink takes go back, by their ids', () => {
+test('it runs by itself: messages whose outputs no sink takes go back, by their ids', async () => {
   const bindings: StageBindings = {
     formatVersion: 1,
     topology: 'shop',
@@ -64,20 +63,7 @@ test('it runs by itself: messages whose outputs no sink takes go back, by their 
     deadLetters: { kind: 'sqs', queueUrl: 'http://127.0.0.1:1/queue', offloadBucket: 'payloads' },
   }
   const event = sqsEvent(['one', 'two'], { source: { name: 'orders' } })
-  const script = `
-    const { handler } = await import(${JSON.stringify(pathToFileURL(file).href)})
-    const answer = await handler(${JSON.stringify(event)}, { getRemainingTimeInMillis: () => 1_500 })
-    console.log('answer ' + JSON.stringify(answer))`
-  const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
-    env: {
-      MILLRACE_BINDINGS: JSON.stringify(bindings),
-      AWS_ENDPOINT_URL: 'http://127.0.0.1:1',
-      AWS_REGION: 'us-east-1',
-      AWS_ACCESS_KEY_ID: 'none',
-      AWS_SECRET_ACCESS_KEY: 'none',
-    },
-    encoding: 'utf8',
-  })
-  const answer = { batchItemFailures: [0, 1].map((index) => ({ itemIdentifier: messageId(index) })) }
-  expect(output).toContain(`answer ${JSON.stringify(answer)}`)
+  const environment = { MILLRACE_BINDINGS: JSON.stringify(bindings), AWS_ENDPOINT_URL: 'http://127.0.0.1:1' }
+  const answer = await invokeBundle(file, event, environment, 1_500)
+  expect(answer).toEqual({ batchItemFailures: [0, 1].map((index) => ({ itemIdentifier: messageId(index) })) })
 }, 30_000)

@@ -6,7 +6,7 @@ import { markedFiles } from './marked-files.ts'
 
 const root = join(__dirname, '../..')
 const scratch = mkdtempSync(join(tmpdir(), 'millrace-install-'))
-const installTimeoutMs = 240_000
+const timeoutMs = 300_000
 
 /** What a fresh app depends on, in the versions of this repository, so that the result does not change by itself. */
 const installed = (name: string): string =>
@@ -47,7 +47,7 @@ let tarball: string
 beforeAll(() => {
   const [packed] = JSON.parse(run(root, 'npm', 'pack', '--json', '--pack-destination', scratch))
   tarball = join(scratch, packed.filename)
-}, installTimeoutMs)
+}, timeoutMs)
 
 afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
@@ -68,7 +68,7 @@ describe('a fresh CDK app (CommonJS, jest)', () => {
     write(app, 'package.json', JSON.stringify(manifest))
     for (const [path, text] of firstTopology()) write(app, path, text)
     install(app)
-  }, installTimeoutMs)
+  }, timeoutMs)
 
   it('has every file of the first topology', () => {
     expect([...firstTopology().keys()]).toEqual([
@@ -81,34 +81,50 @@ describe('a fresh CDK app (CommonJS, jest)', () => {
     ])
   })
 
-  it('type-checks without casts', () => {
-    expect(run(app, 'npx', 'tsc', '--noEmit')).toBe('')
-  }, 60_000)
+  it(
+    'type-checks without casts',
+    () => {
+      expect(run(app, 'npx', 'tsc', '--noEmit')).toBe('')
+    },
+    timeoutMs,
+  )
 
-  it('runs the test that invokes the real handler', () => {
-    const report = JSON.parse(run(app, 'npx', 'jest', '--json', '--silent'))
-    expect(report).toMatchObject({ success: true, numPassedTests: 2 })
-  }, 60_000)
+  it(
+    'runs the test that invokes the real handler',
+    () => {
+      const report = JSON.parse(run(app, 'npx', 'jest', '--json', '--silent'))
+      expect(report).toMatchObject({ success: true, numPassedTests: 2 })
+    },
+    timeoutMs,
+  )
 
-  it('plans its topology and runs it on this machine, with the command that the package brings', () => {
-    const topology = 'functions/orders/topology.ts'
-    expect(run(app, 'npx', 'millrace', 'plan', topology)).toContain(
-      'orders: stateless; writes to large-orders, small-orders',
-    )
-    const order = { id: 'a', amount: 1_500, currency: 'EUR', placedAt: '2026-11-29T12:00:00Z' }
-    write(app, 'events.ndjson', `${JSON.stringify(order)}\n{"id":\n`)
-    const shown = run(app, 'npx', 'millrace', 'dev', topology, '--input', 'events.ndjson', '--once')
-    expect(shown).toContain(`large-orders: ${JSON.stringify(order)}`)
-    expect(shown).toContain('In the streams: large-orders 1, small-orders 0, dead letters 1.')
-    expect(run(app, 'npx', 'millrace', 'dead-letters', 'list')).toContain('not-json (decode)')
-  }, 120_000)
+  it(
+    'plans its topology and runs it on this machine, with the command that the package brings',
+    () => {
+      const topology = 'functions/orders/topology.ts'
+      expect(run(app, 'npx', 'millrace', 'plan', topology)).toContain(
+        'orders: stateless; writes to large-orders, small-orders',
+      )
+      const order = { id: 'a', amount: 1_500, currency: 'EUR', placedAt: '2026-11-29T12:00:00Z' }
+      write(app, 'events.ndjson', `${JSON.stringify(order)}\n{"id":\n`)
+      const shown = run(app, 'npx', 'millrace', 'dev', topology, '--input', 'events.ndjson', '--once')
+      expect(shown).toContain(`large-orders: ${JSON.stringify(order)}`)
+      expect(shown).toContain('In the streams: large-orders 1, small-orders 0, dead letters 1.')
+      expect(run(app, 'npx', 'millrace', 'dead-letters', 'list')).toContain('not-json (decode)')
+    },
+    timeoutMs,
+  )
 
-  it('synthesises, with neither Docker nor credentials', () => {
-    run(app, 'npx', 'cdk', 'synth', '--quiet')
-    const template = JSON.parse(readFileSync(join(app, 'cdk.out/Orders.template.json'), 'utf8'))
-    const types = Object.values<{ Type: string }>(template.Resources).map((resource) => resource.Type)
-    expect(types).toEqual(expect.arrayContaining(['AWS::Lambda::Function', 'AWS::Lambda::EventSourceMapping']))
-  }, 120_000)
+  it(
+    'synthesises, with neither Docker nor credentials',
+    () => {
+      run(app, 'npx', 'cdk', 'synth', '--quiet')
+      const template = JSON.parse(readFileSync(join(app, 'cdk.out/Orders.template.json'), 'utf8'))
+      const types = Object.values<{ Type: string }>(template.Resources).map((resource) => resource.Type)
+      expect(types).toEqual(expect.arrayContaining(['AWS::Lambda::Function', 'AWS::Lambda::EventSourceMapping']))
+    },
+    timeoutMs,
+  )
 })
 
 describe('an ES module project', () => {
@@ -138,32 +154,49 @@ describe('an ES module project', () => {
     write(app, 'tsconfig.json', JSON.stringify({ compilerOptions }))
     copyFileSync(join(__dirname, 'fixtures/esm-app.ts'), join(app, 'app.ts'))
     install(app)
-  }, installTimeoutMs)
+  }, timeoutMs)
 
-  it('type-checks and runs its handler', () => {
-    expect(run(app, 'npx', 'tsc')).toBe('')
-    expect(run(app, 'node', 'app.ts')).toBe('the handler ran\n')
-  }, 60_000)
+  it(
+    'type-checks and runs its handler',
+    () => {
+      expect(run(app, 'npx', 'tsc')).toBe('')
+      expect(run(app, 'node', 'app.ts')).toBe('the handler ran\n')
+    },
+    timeoutMs,
+  )
 
-  it('runs a topology on this machine', () => {
-    write(
-      app,
-      'functions/lines/topology.ts',
-      `import { text, Topology } from 'millrace'
+  it(
+    'runs a topology on this machine',
+    () => {
+      write(
+        app,
+        'functions/lines/topology.ts',
+        `import { text, Topology } from 'millrace'
 export const lines = new Topology('lines-app')
 lines.source('lines', text()).to(lines.sink<string>('copies'))
 `,
-    )
-    write(
-      app,
-      'functions/lines/handler.ts',
-      `import { streamHandler } from 'millrace'
+      )
+      write(
+        app,
+        'functions/lines/handler.ts',
+        `import { streamHandler } from 'millrace'
 import { lines } from './topology.ts'
 export const handler = streamHandler(lines)
 `,
-    )
-    write(app, 'lines.ndjson', '"to be"\n')
-    const shown = run(app, 'npx', 'millrace', 'dev', 'functions/lines/topology.ts', '--input', 'lines.ndjson', '--once')
-    expect(shown).toContain('In the streams: copies 1, dead letters 0.')
-  }, 60_000)
+      )
+      write(app, 'lines.ndjson', '"to be"\n')
+      const shown = run(
+        app,
+        'npx',
+        'millrace',
+        'dev',
+        'functions/lines/topology.ts',
+        '--input',
+        'lines.ndjson',
+        '--once',
+      )
+      expect(shown).toContain('In the streams: copies 1, dead letters 0.')
+    },
+    timeoutMs,
+  )
 })

@@ -37,7 +37,7 @@ import { MemoryCheckpoints, MemoryDestination, MemoryStream } from '../emulator/
 import { VirtualClock } from '../emulator/event-source-mapping/virtual-clock.ts'
 
 const s0 = 'shardId-000000000000'
-const timeoutMs = 60_000
+const timeoutMs = 180_000
 let folder: string
 const closing: (() => unknown)[] = []
 beforeEach(async () => {
@@ -122,7 +122,8 @@ async function startBadWorkers(how: string, options: Partial<WorkerPoolOptions> 
     handlerFile: join(__dirname, 'fixtures/bad-while.mjs'),
     environment: { BAD_HOW: how, BAD_WHILE: badWhile },
     memoryLimitMb: 128,
-    timeoutMs: 10_000,
+    // Long, as a busy machine takes its time: what is to time out says so.
+    ...{ timeoutMs: 60_000, initTimeoutMs: 60_000 },
     onLine: (_worker, output, line) => {
       if (output === 'stdout' && /^[\d ]+$/.test(line)) delivered.push(...line.split(' '))
     },
@@ -149,8 +150,9 @@ const outsideOfTheHeap: [string, string, Partial<WorkerPoolOptions>] = [
 
 describe('a handler that', () => {
   test.each<[string, string, Partial<WorkerPoolOptions>]>([
-    ['never answers', 'Task timed out after 1.00 seconds', { timeoutMs: 1_000 }],
-    ['never lets go', 'Task timed out after 1.00 seconds', { timeoutMs: 1_000 }],
+    // Long enough for the mended handler, whose records would come twice.
+    ['never answers', 'Task timed out after 3.00 seconds', { timeoutMs: 3_000 }],
+    ['never lets go', 'Task timed out after 3.00 seconds', { timeoutMs: 3_000 }],
     ['exits', 'Runtime.ExitError: the environment ended with status 7', {}],
     ['throws undefined', 'the handler threw undefined', {}],
     ['answers a circle', 'Runtime.MarshalError: Unable to stringify response body', {}],
@@ -326,7 +328,7 @@ test(
       functionName: 'greetings',
       environment: environmentOf({ bindings, endpoints: endpointsAt(way.url) }),
       memoryLimitMb: 256,
-      timeoutMs: 2_000,
+      ...{ timeoutMs: 4_000, initTimeoutMs: 60_000 },
       onLine: (_worker, _output, line) => lines.push(line),
     })
     closing.push(() => pool.stop())
@@ -350,12 +352,12 @@ test(
       })
       closing.push(() => tail.stop())
     }
-    await until(() => run.shown()[0]?.startsWith('retrying: ') ?? false)
-    expect(run.shown()).toEqual([
-      expect.stringMatching(/^retrying: the function reported \d+ as failed; its log says why/),
-    ])
-    expect(lines.join('\n')).toContain('"code":"sink-deadline"')
-    expect(way.refused()).toBeGreaterThan(1)
+    // A machine that is busy may time the whole invocation out; that is retried, too.
+    const isReported = () =>
+      /^retrying: the function reported \d+ as failed; its log says why/.test(run.shown()[0] ?? '')
+    await until(isReported)
+    await until(() => lines.some((line) => line.includes('"code":"sink-deadline"')))
+    await until(() => way.refused() > 1)
     expect(run.position()).toBeUndefined()
     isRefusing = false
     await until(() => run.position() !== undefined && run.shown()[0] === 'running')

@@ -7,7 +7,7 @@ import { flightsApp } from '../../functions/flights/topology.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { type LocalApplication, type LocalInput, startLocalApplication } from '../../lib/local/local-application.ts'
 
-const timeoutMs = 120_000
+const timeoutMs = 180_000
 let directory: string
 let app: LocalApplication | undefined
 let received: unknown[] = []

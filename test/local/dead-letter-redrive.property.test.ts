@@ -74,4 +74,4 @@ test('however often, wherever and through whatever deaths dead letters are redri
   } finally {
     await scratch.remove()
   }
-}, 120_000)
+}, 600_000)

@@ -146,7 +146,7 @@ describe('the embedded DynamoDB and MiniStack', () => {
     const service = await startDynamoService()
     const both = Promise.all([outcomesOf(service.url), outcomesOf(ministackUrl)])
     ;[ours, theirs] = await both.finally(() => service.close())
-  }, 120_000)
+  }, 240_000)
 
   compare('answer every call that is not in the table alike, streams included', () => {
     const listed = new Set(differences.map(({ call }) => call))

@@ -124,7 +124,7 @@ beforeAll(async () => {
   } finally {
     await Promise.all([service.close(), other.stop()])
   }
-}, 60_000)
+}, 240_000)
 
 test('every call that is not in the table has the same outcome in both', () => {
   const listed = new Set(differences.map(({ call }) => call))

@@ -117,7 +117,8 @@ describe('the embedded Kinesis through the SDK', () => {
   })
 
   it('throws the exceptions of the SDK', async () => {
-    const { client } = await start({ enforceLimits: true })
+    // Both puts are of one second, however long they take.
+    const { client } = await start({ enforceLimits: true, clock: { nowMs: () => 1_671_562_498_449 } })
     await expect(put(client, 'x')).rejects.toMatchObject({ name: 'ResourceNotFoundException', $fault: 'client' })
     await client.send(new CreateStreamCommand({ StreamName, ShardCount: 1 }))
     await put(client, 'x'.repeat(1_000_000))

@@ -15,7 +15,7 @@ import { shardViews } from '../../lib/local/run-display.ts'
 import type { WorkerEvent } from '../../lib/local/workers/index.ts'
 import { greetingsApp } from './fixtures/greetings.ts'
 
-const timeoutMs = 60_000
+const timeoutMs = 180_000
 let directory: string
 let running: LocalApplication[] = []
 let received: { output: string; value: unknown }[] = []

@@ -19,7 +19,7 @@ import { ensureTable, localDynamoDBClient } from '../../lib/local/local-tables.t
 import { startForeignServices } from './fixtures/foreign-services.ts'
 import { visitsApp } from './fixtures/visits.ts'
 
-const timeoutMs = 60_000
+const timeoutMs = 180_000
 const tables = {
   'last-visits': { partitionKey: 'name' },
   'all-visits': { partitionKey: 'name', sortKey: 'atMs', sortKeyType: 'N' },
@@ -241,9 +241,7 @@ test('a table for what is no sink, and an endpoint where nobody listens, are one
   await expect(start({ tables: { visit: { partitionKey: 'name' } } })).rejects.toThrow(
     /^a table is bound to "visit", which is no sink of topology "visits": it has last-visits, all-visits, pages\.$/,
   )
-  const service = await startDynamoService()
-  await service.close()
-  await expect(start({ endpoint: service.url })).rejects.toThrow(
+  await expect(start({ endpoint: 'http://127.0.0.1:1' })).rejects.toThrow(
     /^The table last-visits cannot be made ready: .*Check that the endpoint runs and speaks DynamoDB\.$/,
   )
 })

@@ -7,7 +7,7 @@ import { systemClock } from '../../lib/aws/system-clock.ts'
 import { startLocalApplication } from '../../lib/local/local-application.ts'
 import { quietApp } from './fixtures/quiet.ts'
 
-const timeoutMs = 60_000
+const timeoutMs = 180_000
 
 test(
   'windows of two stages close, and timers ring, after the last record, with a shard that never had one',

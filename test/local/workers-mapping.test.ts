@@ -36,6 +36,8 @@ async function startRun(handlerName: string, timeoutMs: number, maximumRetryAtte
     environment: {},
     memoryLimitMb: 64,
     timeoutMs,
+    // Of processes that are started again and again on a busy machine.
+    initTimeoutMs: 60_000,
     affinity: 'shards',
     onLine: (_worker, _stream, line) => lines.push(line),
   })
@@ -64,7 +66,7 @@ async function startRun(handlerName: string, timeoutMs: number, maximumRetryAtte
 }
 
 test('a worker that is killed in the middle of a batch loses nothing: its shard goes on elsewhere, in order', async () => {
-  const { pool, lines, onFailure, isDone, stop } = await startRun('delivers', 10_000, -1)
+  const { pool, lines, onFailure, isDone, stop } = await startRun('delivers', 60_000, -1)
   await until(() => lines.length >= 3)
   await pool.kill(pool.workers()[0]?.id ?? '')
   await until(isDone)
@@ -76,7 +78,7 @@ test('a worker that is killed in the middle of a batch loses nothing: its shard 
     const once = delivered.filter((batch, index) => batch !== delivered[index - 1])
     expect(once).toEqual(['1', '11', '21'])
   }
-})
+}, 120_000)
 
 test('a handler that never answers is timed out, retried and reported, and the shards move on', async () => {
   const { onFailure, isDone, stop } = await startRun('neverAnswers', 50, 1)
@@ -87,4 +89,4 @@ test('a handler that never answers is timed out, retried and reported, and the s
     requestContext: { condition: 'RetryAttemptsExhausted', approximateInvokeCount: 2 },
     responseContext: { functionError: 'Unhandled' },
   })
-}, 30_000)
+}, 120_000)

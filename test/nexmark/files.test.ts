@@ -51,12 +51,14 @@ it('leaves the results of an earlier run alone where there is no file to read', 
 
 describe('the commands', () => {
   const generate = (...flags: string[]) =>
-    spawnSync('node', ['bin/nexmark/generate.ts', ...flags], { encoding: 'utf8' })
-  const run = (...flags: string[]) => spawnSync('node', ['bin/nexmark/run.ts', ...flags], { encoding: 'utf8' })
+    spawnSync(process.execPath, ['bin/nexmark/generate.ts', ...flags], { encoding: 'utf8' })
+  const run = (...flags: string[]) =>
+    spawnSync(process.execPath, ['bin/nexmark/run.ts', ...flags], { encoding: 'utf8' })
+  beforeAll(() => writeFileSync(at('no events'), '{"a":1}\n{"b":2}'))
 
   it('generate a file and run a query over it', () => {
     const flags = ['--events', '500', '--seed', '12', '--disorder-ms', '300', '--out', at('generated')]
-    execFileSync('node', ['bin/nexmark/generate.ts', ...flags], { stdio: 'ignore' })
+    execFileSync(process.execPath, ['bin/nexmark/generate.ts', ...flags], { stdio: 'ignore' })
     const expected = [...eventLines({ events: 500, seed: 12, disorderMs: 300 })]
     expect(readFileSync(at('generated'), 'utf8')).toBe(expected.map((line) => `${line}\n`).join(''))
     const { status, stderr } = run('--query', 'q0', '--in', at('generated'), '--out', at('q0'))
@@ -69,14 +71,14 @@ describe('the commands', () => {
     const refusals = [
       generate('--events', '-5', '--seed', '1', '--out', at('x')),
       generate('--events', '5', '--seed', '1'),
-      run('--query', 'q99', '--in', at('odd'), '--out', at('x')),
+      run('--query', 'q99', '--in', at('no events'), '--out', at('x')),
     ]
     expect(refusals.map(({ status }) => status)).toEqual([2, 2, 2])
     for (const { stderr } of refusals) expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   })
 
   it('exit with 1 where a line is no event', () => {
-    const { status, stderr } = run('--query', 'q0', '--in', at('odd'), '--out', at('x'))
+    const { status, stderr } = run('--query', 'q0', '--in', at('no events'), '--out', at('x'))
     expect([status, stderr]).toEqual([1, expect.stringContaining('2 lines are no event')])
   })
 })

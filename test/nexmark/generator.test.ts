@@ -3,6 +3,9 @@ import { deliveryOrder, eventLines } from '../../bin/nexmark/delivery.ts'
 import { defaultBaseTimeMs, EventMaker, type GeneratorOptions, urlOf } from '../../bin/nexmark/event-at.ts'
 import type { Auction, Bid, NexmarkEvent, Person } from '../../functions/nexmark/events.ts'
 
+// Tens of thousands of expectations take their time on a busy machine.
+jest.setTimeout(120_000)
+
 const seed = 20_240_228
 
 function eventsOf(count: number, options: Partial<GeneratorOptions> = {}, first = 0): readonly NexmarkEvent[] {

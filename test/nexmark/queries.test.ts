@@ -7,6 +7,9 @@ import { queries } from '../../functions/nexmark/queries.ts'
 import { type BatchQuery, openBatch } from './batch-queries.ts'
 import { runLines } from './run-lines.ts'
 
+// Queries over tens of thousands of events take their time on a busy machine.
+jest.setTimeout(120_000)
+
 const names = ['q0', 'q1', 'q2', 'q5', 'q7', 'q11', 'q12', 'q14', 'q21', 'q22']
 
 it('covers every query that there is', () => {

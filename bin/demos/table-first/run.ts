@@ -7,6 +7,7 @@ import type { DynamoModel } from '../../../lib/emulator/dynamodb/index.ts'
 import { grouped, table } from '../../../lib/local/run-display.ts'
 import { Random } from '../../../lib/testing/simulator/random.ts'
 import { KeyedRun } from '../tables/keyed-run.ts'
+import { stateKeys } from '../tables/state-keys.ts'
 import { accountsOf, bookingsOf } from './bookings.ts'
 import { type Account, follow, lookUp, tableName } from './consumers.ts'
 
@@ -84,15 +85,7 @@ async function createTableWithStream({ client }: KeyedRun): Promise<void> {
   await client.send(
     new CreateTableCommand({
       TableName: tableName,
-      KeySchema: [
-        { AttributeName: 'pk', KeyType: 'HASH' },
-        { AttributeName: 'sk', KeyType: 'RANGE' },
-      ],
-      AttributeDefinitions: [
-        { AttributeName: 'pk', AttributeType: 'S' },
-        { AttributeName: 'sk', AttributeType: 'S' },
-      ],
-      BillingMode: 'PAY_PER_REQUEST',
+      ...stateKeys,
       StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_AND_OLD_IMAGES' },
     }),
   )

@@ -18,6 +18,7 @@ import {
 import { type SourceHandle, type StreamHandlerOptions, streamHandler, type Topology } from '../../../lib/index.ts'
 import { type Plan, plan, stageNamed, tableNameOf } from '../../../lib/plan/plan.ts'
 import { kinesisEvent, lambdaContext, type MemoryPorts, memoryPorts, VirtualClock } from '../../../lib/testing/index.ts'
+import { stateKeys } from './state-keys.ts'
 
 /** One operation on a state table, and what DynamoDB says that it consumed. */
 export interface TableCall {
@@ -113,15 +114,7 @@ export class TableWorld {
     const TableName = this.tableOf(stage)
     this.model.call('CreateTable', {
       TableName,
-      KeySchema: [
-        { AttributeName: 'pk', KeyType: 'HASH' },
-        { AttributeName: 'sk', KeyType: 'RANGE' },
-      ],
-      AttributeDefinitions: [
-        { AttributeName: 'pk', AttributeType: 'S' },
-        { AttributeName: 'sk', AttributeType: 'S' },
-      ],
-      BillingMode: 'PAY_PER_REQUEST',
+      ...stateKeys,
       ...(withStream ? { StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_AND_OLD_IMAGES' } } : {}),
     })
     const TimeToLiveSpecification = { AttributeName: 'ttl', Enabled: true }

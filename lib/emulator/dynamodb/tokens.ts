@@ -1,3 +1,4 @@
+import { isCount, readToken, writeToken } from '../token-fields.ts'
 import { invalid } from './errors.ts'
 
 /**
@@ -11,25 +12,14 @@ export interface IteratorToken {
   readonly issuedAtMs: number
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
-
 export function encodeIterator({ streamArn, number, issuedAtMs }: IteratorToken): string {
-  return Buffer.from(JSON.stringify(['iterator', streamArn, number, issuedAtMs])).toString('base64url')
+  return writeToken(['iterator', streamArn, number, issuedAtMs])
 }
 
 export function decodeIterator(text: string): IteratorToken {
-  const [kind, streamArn, number, issuedAtMs] = decode(text)
+  const [kind, streamArn, number, issuedAtMs] = readToken(text)
   if (kind === 'iterator' && typeof streamArn === 'string' && isCount(number) && isCount(issuedAtMs)) {
     return { streamArn, number, issuedAtMs }
   }
   throw invalid('Invalid ShardIterator: take one from GetShardIterator or GetRecords.')
-}
-
-function decode(token: string): unknown[] {
-  try {
-    const fields: unknown = JSON.parse(Buffer.from(token, 'base64url').toString())
-    return Array.isArray(fields) ? fields : []
-  } catch {
-    return []
-  }
 }

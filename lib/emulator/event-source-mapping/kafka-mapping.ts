@@ -17,7 +17,6 @@
  * @see https://docs.aws.amazon.com/lambda/latest/dg/with-kafka.html
  */
 import type { Clock } from '../../core/clock.ts'
-import { describeError } from '../../core/errors.ts'
 import { type MappingCounters, newCounters } from './counters.ts'
 import { Doorbell } from './doorbell.ts'
 import { compileFilters } from './filter.ts'
@@ -26,9 +25,9 @@ import type { ConsumerGroup, TopicReader } from './kafka-ports.ts'
 import { type KafkaMappingSettings, type ResolvedKafkaSettings, resolveKafkaSettings } from './kafka-settings.ts'
 import { Lane, type LaneContext, type LaneStatus } from './lane.ts'
 import { LogSource, type LogSourceOptions } from './log-source.ts'
+import { type LifeStatus, MappingLife } from './mapping-life.ts'
 import type { Checkpoint, FailureDestination, Invoker, ReadPosition, SourceFormat } from './ports.ts'
 import type { PendingRecord } from './progress.ts'
-import { backoffMs } from './retry.ts'
 
 export interface KafkaMappingOptions {
   readonly settings: KafkaMappingSettings
@@ -54,10 +53,7 @@ export interface TopicPartitionStatus {
 }
 
 /** A mapping as a display shows it. */
-export interface KafkaMappingStatus {
-  readonly state: 'stopped' | 'starting' | 'running' | 'paused' | 'stopping' | 'blocked'
-  /** Why the group cannot be joined or the topic not be looked at, while `blocked`. */
-  readonly reason: string | undefined
+export interface KafkaMappingStatus extends LifeStatus {
   readonly counters: Readonly<MappingCounters>
   readonly pollers: readonly LaneStatus[]
   readonly partitions: readonly TopicPartitionStatus[]
@@ -84,15 +80,10 @@ export class KafkaEventSourceMapping {
   readonly #settings: ResolvedKafkaSettings
   readonly #accepts: LogSourceOptions['accepts']
   readonly #counters = newCounters()
-  readonly #bell = new Doorbell()
+  readonly #life: MappingLife
   #generation: Generation | undefined
   #pollers: number
-  #loops: Promise<void>[] = []
-  #state: 'stopped' | 'starting' | 'running' | 'stopping' = 'stopped'
-  #isPaused = false
   #isRebalanceDue = false
-  #problem: string | undefined
-  #bug: { readonly thrown: unknown } | undefined
 
   /** Throws a ConfigurationError for a setting out of AWS's range or a filter pattern that AWS refuses. */
   constructor(options: KafkaMappingOptions) {
@@ -101,38 +92,36 @@ export class KafkaEventSourceMapping {
     this.#pollers = this.#settings.pollers
     // Every record comes from the reader of a topic, so the format is given its own kind of them.
     this.#accepts = compileFilters(this.#settings.patterns, options.format as SourceFormat)
+    this.#life = new MappingLife(options.clock, this.#settings, {
+      look: () => this.#look(),
+      isLookDue: () => this.#isRebalanceDue,
+      problem: 'the topic cannot be read with its group',
+      ring: () => this.#generation?.bell.ring(),
+    })
   }
 
   /** Begins; reading follows by itself. Starting a running mapping changes nothing. */
-  async start(): Promise<void> {
-    if (this.#state !== 'stopped') return
-    this.#state = 'starting'
-    this.#loops = []
-    this.#loops.push(this.#guard(this.#watch()))
+  start(): Promise<void> {
+    return this.#life.start()
   }
 
   /** Ends reading, lets invocations in flight finish, commits, and resolves. Throws only for a bug in Millrace. */
   async stop(): Promise<void> {
-    if (this.#state === 'stopped') return
-    this.#state = 'stopping'
-    this.#ringAll()
-    // Loops are only ever added by the first of them, so one look at the list after it has ended sees all.
-    await this.#loops[0]
-    await Promise.all(this.#loops)
-    this.#state = 'stopped'
-    this.#generation = undefined
-    if (this.#bug !== undefined) throw this.#bug.thrown
+    try {
+      await this.#life.stop()
+    } finally {
+      this.#generation = undefined
+    }
   }
 
   /** Lets invocations in flight finish and begins nothing new; batches and retry budgets stay as they are. */
   pause(): void {
-    this.#isPaused = true
+    this.#life.pause()
   }
 
   /** Goes on where {@link pause} held. */
   resume(): void {
-    this.#isPaused = false
-    this.#ringAll()
+    this.#life.resume()
   }
 
   /**
@@ -142,56 +131,22 @@ export class KafkaEventSourceMapping {
   rebalance(pollers: number = this.#pollers): void {
     this.#pollers = pollers
     this.#isRebalanceDue = true
-    this.#bell.ring()
+    this.#life.bell.ring()
   }
 
   status(): KafkaMappingStatus {
     return {
-      state: this.#shownState(),
-      reason: this.#bug === undefined ? this.#problem : describeError(this.#bug.thrown).message,
+      ...this.#life.status(),
       counters: { ...this.#counters },
       pollers: this.#generation?.lanes.map((lane) => lane.status()) ?? [],
       partitions: this.#generation?.statuses() ?? [],
     }
   }
 
-  #shownState(): KafkaMappingStatus['state'] {
-    if (this.#bug !== undefined) return 'blocked'
-    if (this.#state === 'stopped' || this.#state === 'stopping') return this.#state
-    if (this.#problem !== undefined) return 'blocked'
-    return this.#isPaused ? 'paused' : this.#state
-  }
-
-  #ringAll(): void {
-    this.#bell.ring()
-    this.#generation?.bell.ring()
-  }
-
-  #isStopping(): boolean {
-    return this.#state === 'stopping' || this.#state === 'stopped' || this.#bug !== undefined
-  }
-
-  /** Looks at the topic again and again, and gives the partitions out where it has changed or a rebalance is due. */
-  async #watch(): Promise<void> {
-    const { clock } = this.#options
-    await this.#sleep(this.#settings.startDelayMs)
-    let failures = 0
-    while (!this.#isStopping()) {
-      try {
-        const topic = await this.#topic()
-        if (this.#isRebalanceDue || !this.#generation?.serves(topic)) await this.#begin(topic)
-        failures = 0
-        this.#problem = undefined
-        if (this.#state === 'starting') this.#state = 'running'
-        // A rebalance that was asked for meanwhile rang before anybody waited.
-        if (this.#isStopping() || this.#isRebalanceDue) continue
-        await this.#bell.wait(clock, this.#settings.shardSyncIntervalMs)
-      } catch (thrown) {
-        failures += 1
-        this.#problem = `the topic cannot be read with its group: ${describeError(thrown).message}`
-        await this.#sleep(backoffMs(failures, this.#settings))
-      }
-    }
+  /** Looks at the topic, and gives the partitions out where it has changed or a rebalance is due. */
+  async #look(): Promise<void> {
+    const topic = await this.#topic()
+    if (this.#isRebalanceDue || !this.#generation?.serves(topic)) await this.#begin(topic)
   }
 
   async #topic(): Promise<Topic> {
@@ -211,7 +166,7 @@ export class KafkaEventSourceMapping {
     const starts = new Map<string, ReadPosition>()
     for (const partition of topic.partitions)
       starts.set(partition, committed.get(partition)?.position ?? (await this.#startOf(partition)))
-    if (this.#isStopping()) return
+    if (this.#life.isStopping) return
     const generation = new Generation({
       mapping: this.#options,
       topic,
@@ -221,11 +176,11 @@ export class KafkaEventSourceMapping {
       accepts: this.#accepts,
       starts,
       save: (partition, checkpoint) => store.save(partition, checkpoint),
-      isStopping: () => this.#isStopping(),
-      isPaused: () => this.#isPaused,
+      isStopping: () => this.#life.isStopping,
+      isPaused: () => this.#life.isPaused,
     })
     this.#generation = generation
-    for (const loop of generation.run()) this.#loops.push(this.#guard(loop))
+    for (const loop of generation.run()) this.#life.run(loop)
   }
 
   /** The starting position as an offset, so that a later read of LATEST does not skip what came since. */
@@ -238,20 +193,6 @@ export class KafkaEventSourceMapping {
     } as const
     const offset = await this.#options.reader.offsetAt(partition, places[startingPosition])
     return { at: 'after', sequenceNumber: String(offset - 1) }
-  }
-
-  /** A loop only ends with an error when Millrace itself is wrong: everything stops, and the status and `stop` say it. */
-  async #guard(loop: Promise<void>): Promise<void> {
-    try {
-      await loop
-    } catch (thrown) {
-      this.#bug ??= { thrown }
-      this.#ringAll()
-    }
-  }
-
-  #sleep(ms: number): Promise<void> {
-    return this.#bell.waitOut(this.#options.clock, ms, () => this.#isStopping())
   }
 }
 

@@ -19,10 +19,9 @@
  * @see https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
  */
 import type { Clock } from '../../core/clock.ts'
-import { describeError } from '../../core/errors.ts'
 import { type MappingCounters, newCounters } from './counters.ts'
-import { Doorbell } from './doorbell.ts'
 import { compileFilters } from './filter.ts'
+import { type LifeStatus, MappingLife } from './mapping-life.ts'
 import type {
   Checkpoint,
   CheckpointStore,
@@ -33,7 +32,6 @@ import type {
   ShardReader,
   SourceFormat,
 } from './ports.ts'
-import { backoffMs } from './retry.ts'
 import { type MappingSettings, type ResolvedSettings, resolveSettings } from './settings.ts'
 import { ShardRunner, type ShardRunnerOptions, type ShardStatus } from './shard-runner.ts'
 
@@ -49,10 +47,7 @@ export interface MappingOptions {
 }
 
 /** A mapping as a display shows it. */
-export interface MappingStatus {
-  readonly state: 'stopped' | 'starting' | 'running' | 'paused' | 'stopping' | 'blocked'
-  /** Why the shards cannot be listed, while `blocked`. */
-  readonly reason: string | undefined
+export interface MappingStatus extends LifeStatus {
   readonly counters: Readonly<MappingCounters>
   /** In the order of the stream's listing. */
   readonly shards: readonly ShardStatus[]
@@ -80,63 +75,49 @@ export class EventSourceMapping {
   readonly #settings: ResolvedSettings
   readonly #accepts: ShardRunnerOptions['accepts']
   readonly #counters = newCounters()
-  readonly #bell = new Doorbell()
+  readonly #life: MappingLife
   #shards = new Map<string, KnownShard>()
   #checkpoints = new Map<string, Checkpoint>()
   #latestShards = new Set<string>()
-  #loops: Promise<void>[] = []
-  #drains = 0
-  #state: 'stopped' | 'starting' | 'running' | 'stopping' = 'stopped'
-  #isPaused = false
-  #problem: string | undefined
-  #bug: { readonly thrown: unknown } | undefined
+  #isListingDue = false
 
   /** Throws a ConfigurationError for a setting out of AWS's range or a filter pattern that AWS refuses. */
   constructor(options: MappingOptions) {
     this.#options = options
     this.#settings = resolveSettings(options.settings)
     this.#accepts = compileFilters(this.#settings.patterns, options.format)
+    this.#life = new MappingLife(options.clock, this.#settings, {
+      prepare: () => this.#load(),
+      look: () => this.#list(),
+      isLookDue: () => this.#isListingDue,
+      problem: "the stream's shards cannot be listed",
+      ring: () => {
+        for (const { runner } of this.#shards.values()) runner?.ring()
+      },
+    })
   }
 
   /** Resolves once the checkpoints are loaded; reading begins by itself. Starting a running mapping changes nothing. */
-  async start(): Promise<void> {
-    if (this.#state !== 'stopped') return
-    this.#state = 'starting'
-    try {
-      this.#checkpoints = new Map(await this.#options.checkpoints.load())
-    } catch (thrown) {
-      this.#state = 'stopped'
-      throw thrown
-    }
-    this.#shards = new Map()
-    this.#latestShards = new Set()
-    this.#loops = [this.#guard(this.#discover())]
+  start(): Promise<void> {
+    return this.#life.start()
   }
 
   /**
    * Ends reading, lets invocations in flight finish, saves, and resolves. A later `start` goes on at the checkpoints; retry
    * budgets begin anew then. Throws only for a bug in Millrace.
    */
-  async stop(): Promise<void> {
-    if (this.#state === 'stopped') return
-    this.#state = 'stopping'
-    this.#ringAll()
-    // Loops are only ever added by the first of them, so one look at the list after it has ended sees all.
-    await this.#loops[0]
-    await Promise.all(this.#loops)
-    this.#state = 'stopped'
-    if (this.#bug !== undefined) throw this.#bug.thrown
+  stop(): Promise<void> {
+    return this.#life.stop()
   }
 
   /** Lets invocations in flight finish and begins nothing new; batches and retry budgets stay as they are. */
   pause(): void {
-    this.#isPaused = true
+    this.#life.pause()
   }
 
   /** Goes on where {@link pause} held. */
   resume(): void {
-    this.#isPaused = false
-    this.#ringAll()
+    this.#life.resume()
   }
 
   /**
@@ -151,7 +132,7 @@ export class EventSourceMapping {
    */
   failOver(shardId: string, from?: Checkpoint['position']): void {
     const shard = this.#shards.get(shardId)
-    if (shard?.runner === undefined || !shard.isRunning || this.#isStopping()) return
+    if (shard?.runner === undefined || !shard.isRunning || this.#life.isStopping) return
     const abandoned = shard.runner
     this.#run(shard, from ?? this.#checkpoints.get(shardId)?.position ?? this.#startAt(shardId))
     abandoned.ring()
@@ -159,18 +140,10 @@ export class EventSourceMapping {
 
   status(): MappingStatus {
     return {
-      state: this.#shownState(),
-      reason: this.#bug === undefined ? this.#problem : describeError(this.#bug.thrown).message,
+      ...this.#life.status(),
       counters: { ...this.#counters },
       shards: [...this.#shards.values()].map((shard) => this.#shardStatus(shard)),
     }
-  }
-
-  #shownState(): MappingStatus['state'] {
-    if (this.#bug !== undefined) return 'blocked'
-    if (this.#state === 'stopped' || this.#state === 'stopping') return this.#state
-    if (this.#problem !== undefined) return 'blocked'
-    return this.#isPaused ? 'paused' : this.#state
   }
 
   #shardStatus({ description: { shardId }, runner, isDrained }: KnownShard): ShardStatus {
@@ -188,38 +161,18 @@ export class EventSourceMapping {
     }
   }
 
-  #ringAll(): void {
-    this.#bell.ring()
-    for (const { runner } of this.#shards.values()) runner?.ring()
+  async #load(): Promise<void> {
+    this.#checkpoints = new Map(await this.#options.checkpoints.load())
+    this.#shards = new Map()
+    this.#latestShards = new Set()
   }
 
-  #isStopping(): boolean {
-    return this.#state === 'stopping' || this.#state === 'stopped' || this.#bug !== undefined
-  }
-
-  /** Lists the shards again and again, at once when one is drained, and starts those that may be read. */
-  async #discover(): Promise<void> {
-    const { reader } = this.#options
-    await this.#sleep(this.#settings.startDelayMs)
-    let failures = 0
-    while (!this.#isStopping()) {
-      try {
-        const drainsBefore = this.#drains
-        const listing = await reader.listShards()
-        await this.#rememberLatest(listing)
-        failures = 0
-        this.#problem = undefined
-        if (this.#state === 'starting') this.#state = 'running'
-        if (!this.#isStopping()) this.#adopt(listing)
-        // A shard that was drained during the listing may have children that it does not show yet.
-        if (this.#isStopping() || this.#drains !== drainsBefore) continue
-        await this.#bell.wait(this.#options.clock, this.#settings.shardSyncIntervalMs)
-      } catch (thrown) {
-        failures += 1
-        this.#problem = `the stream's shards cannot be listed: ${describeError(thrown).message}`
-        await this.#sleep(backoffMs(failures, this.#settings))
-      }
-    }
+  /** Lists the shards, and starts those that may be read. */
+  async #list(): Promise<void> {
+    this.#isListingDue = false
+    const listing = await this.#options.reader.listShards()
+    await this.#rememberLatest(listing)
+    if (!this.#life.isStopping) this.#adopt(listing)
   }
 
   /**
@@ -228,7 +181,7 @@ export class EventSourceMapping {
    */
   async #rememberLatest(listing: readonly ShardDescription[]): Promise<void> {
     const { checkpoints, clock } = this.#options
-    if (this.#settings.startingPosition !== 'LATEST' || this.#state !== 'starting') return
+    if (this.#settings.startingPosition !== 'LATEST' || !this.#life.isStarting) return
     if ([...this.#checkpoints.keys()].some((shardId) => !this.#latestShards.has(shardId))) return
     const position = { at: 'timestamp', timestampMs: clock.nowMs() } as const
     // All at once, so that a store that gathers its writes has either all of them or none after a crash.
@@ -279,8 +232,8 @@ export class EventSourceMapping {
         await this.#options.checkpoints.save(shardId, checkpoint)
         this.#checkpoints.set(shardId, checkpoint)
       },
-      isStopping: () => this.#isStopping() || isAbandoned(),
-      isPaused: () => this.#isPaused,
+      isStopping: () => this.#life.isStopping || isAbandoned(),
+      isPaused: () => this.#life.isPaused,
     })
     shard.runner = runner
     shard.isRunning = true
@@ -288,10 +241,11 @@ export class EventSourceMapping {
       if (isAbandoned()) return
       shard.isRunning = false
       shard.isDrained = end === 'drained'
-      this.#drains += 1
-      this.#bell.ring()
+      // Its children may be read now; a listing that is on its way may not show them yet.
+      this.#isListingDue = true
+      this.#life.bell.ring()
     })
-    this.#loops.push(this.#guard(loop))
+    this.#life.run(loop)
   }
 
   #startAt(shardId: string): ReadPosition {
@@ -301,19 +255,5 @@ export class EventSourceMapping {
     if (saved !== undefined) return saved.position
     if (startingPosition !== 'AT_TIMESTAMP') return { at: 'trim-horizon' }
     return { at: 'timestamp', timestampMs: startingPositionTimestampMs ?? 0 }
-  }
-
-  /** A loop only ends with an error when Millrace itself is wrong: everything stops, and the status and `stop` say it. */
-  async #guard(loop: Promise<void>): Promise<void> {
-    try {
-      await loop
-    } catch (thrown) {
-      this.#bug ??= { thrown }
-      this.#ringAll()
-    }
-  }
-
-  #sleep(ms: number): Promise<void> {
-    return this.#bell.waitOut(this.#options.clock, ms, () => this.#isStopping())
   }
 }

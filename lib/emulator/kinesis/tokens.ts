@@ -1,3 +1,4 @@
+import { isCount, readToken, writeToken } from '../token-fields.ts'
 import { KinesisError } from './errors.ts'
 import type { ShardFilter } from './shapes.ts'
 
@@ -23,27 +24,12 @@ export interface ShardsToken {
   readonly issuedAtMs: number
 }
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
-
-function encode(fields: readonly unknown[]): string {
-  return Buffer.from(JSON.stringify(fields)).toString('base64url')
-}
-
-function decode(token: string): unknown[] {
-  try {
-    const fields: unknown = JSON.parse(Buffer.from(token, 'base64url').toString())
-    return Array.isArray(fields) ? fields : []
-  } catch {
-    return []
-  }
-}
-
 export function encodeIterator(token: IteratorToken): string {
-  return encode(['iterator', token.stream, token.streamCreatedAtMs, token.shard, token.number, token.issuedAtMs])
+  return writeToken(['iterator', token.stream, token.streamCreatedAtMs, token.shard, token.number, token.issuedAtMs])
 }
 
 export function decodeIterator(text: string): IteratorToken {
-  const [kind, stream, streamCreatedAtMs, shard, number, issuedAtMs] = decode(text)
+  const [kind, stream, streamCreatedAtMs, shard, number, issuedAtMs] = readToken(text)
   if (
     kind === 'iterator' &&
     typeof stream === 'string' &&
@@ -63,11 +49,11 @@ export function decodeIterator(text: string): IteratorToken {
 export function encodeShardsToken(token: ShardsToken): string {
   const { Type, ShardId, Timestamp } = token.filter ?? {}
   const filter = [Type ?? null, ShardId ?? null, Timestamp?.getTime() ?? null]
-  return encode(['shards', token.stream, token.streamCreatedAtMs, token.afterShard, filter, token.issuedAtMs])
+  return writeToken(['shards', token.stream, token.streamCreatedAtMs, token.afterShard, filter, token.issuedAtMs])
 }
 
 export function decodeShardsToken(text: string): ShardsToken {
-  const [kind, stream, streamCreatedAtMs, afterShard, filter, issuedAtMs] = decode(text)
+  const [kind, stream, streamCreatedAtMs, afterShard, filter, issuedAtMs] = readToken(text)
   if (
     kind === 'shards' &&
     typeof stream === 'string' &&

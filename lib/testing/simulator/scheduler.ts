@@ -8,6 +8,7 @@
  */
 import { invariant } from '../../core/errors.ts'
 import type { RunnerClock } from '../../runtime/ports.ts'
+import { sleepBy } from '../../runtime/sleep.ts'
 import type { Random } from './random.ts'
 import type { Trace } from './trace.ts'
 
@@ -119,18 +120,7 @@ export class Scheduler {
     return {
       nowMs: () => this.#nowMs + owner.clockOffsetMs,
       timer,
-      sleep: (ms, signal) => {
-        if (ms <= 0 || signal?.aborted) return Promise.resolve()
-        return new Promise((resolve) => {
-          const wake = () => {
-            cancel()
-            signal?.removeEventListener('abort', wake)
-            resolve()
-          }
-          const cancel = timer(ms, wake)
-          signal?.addEventListener('abort', wake)
-        })
-      },
+      sleep: (ms, signal) => sleepBy(timer, ms, signal),
     }
   }
 

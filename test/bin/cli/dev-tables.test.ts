@@ -1,29 +1,26 @@
-import { DeleteItemCommand, DeleteTableCommand, type DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb'
+import { DeleteItemCommand, DeleteTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb'
 import { DevTables, type TableView, tablesIn } from '../../../bin/cli/dev-tables.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
-import { type DynamoService, startDynamoService } from '../../../lib/local/dynamodb-service.ts'
-import { ensureTable, localDynamoDBClient } from '../../../lib/local/local-tables.ts'
+import { ensureTable } from '../../../lib/local/local-tables.ts'
+import { type EmbeddedTables, startTables } from '../embedded-tables.ts'
 
 const keys = { partitionKey: 'id' }
-let service: DynamoService
-let client: DynamoDBClient
+let embedded: EmbeddedTables
+let client: EmbeddedTables['client']
 let nowMs: number
 let changes: TableView[]
 let tables: DevTables
 
 beforeEach(async () => {
-  service = await startDynamoService()
-  client = localDynamoDBClient(service.url)
+  embedded = await startTables()
+  client = embedded.client
   await ensureTable(client, systemClock, 'totals', keys)
   nowMs = 1_000
   changes = []
   const clock = { nowMs: () => nowMs, sleep: async () => undefined }
   tables = new DevTables({ totals: keys }, { client, clock, onChange: (_sink, view) => changes.push(view) })
 })
-afterEach(async () => {
-  client.destroy()
-  await service.close()
-})
+afterEach(() => embedded.close())
 
 const put = (id: string, text = 'x', more: PutItemCommand['input']['Item'] = {}) =>
   client.send(new PutItemCommand({ TableName: 'totals', Item: { id: { S: id }, text: { S: text }, ...more } }))

@@ -1,15 +1,11 @@
 /** `millrace state explain` on tables of keyed stages: of one that reads a Kafka topic, the table says all that there is to say. */
-import { CreateTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { runCommand } from '../../../bin/cli/commands.ts'
-import { DynamoDBStateStore } from '../../../lib/aws/dynamodb-state-store.ts'
-import { systemClock } from '../../../lib/aws/system-clock.ts'
+import type { DynamoDBStateStore } from '../../../lib/aws/dynamodb-state-store.ts'
 import { slotOf } from '../../../lib/core/slot.ts'
-import { type DynamoService, startDynamoService } from '../../../lib/local/dynamodb-service.ts'
-import { localDynamoDBClient } from '../../../lib/local/local-tables.ts'
 import { progressName } from '../../../lib/runtime/progress/open.ts'
 import { blankKeyedProgress } from '../../../lib/runtime/progress/progress.ts'
 import { writeKeyedProgress } from '../../../lib/runtime/progress/progress-format.ts'
-import { tableDefinition } from '../../aws/state-table.ts'
+import { type EmbeddedTables, startTables, stateStore } from '../embedded-tables.ts'
 
 const { signal } = new AbortController()
 const atMs = Date.UTC(2026, 0, 1, 12)
@@ -17,22 +13,16 @@ const slots = 16
 const key = 'line-7'
 // 15, so that no two counts have it in one partition.
 const slot = slotOf(key, slots)
-let service: DynamoService
-let client: DynamoDBClient
+let tables: EmbeddedTables
 
 beforeAll(async () => {
-  service = await startDynamoService()
-  client = localDynamoDBClient(service.url)
+  tables = await startTables()
 })
-afterAll(async () => {
-  client.destroy()
-  await service.close()
-})
+afterAll(() => tables.close())
 
 /** A table that holds one key with a timer, at position 5. */
 async function tableOf(tableName: string, log: { readonly log?: 'topic' }): Promise<DynamoDBStateStore> {
-  await client.send(new CreateTableCommand({ TableName: tableName, ...tableDefinition }))
-  const store = new DynamoDBStateStore({ client, tableName, stage: 'by-line', clock: systemClock })
+  const store = await stateStore(tables.client, 'by-line', tableName)
   await store.writeManifest({ format: 1, topology: 'rides', stage: 'by-line', slots, ...log }, signal)
   const own = { timers: { 'event-time': { early: atMs - 1, late: atMs + 60_000 } } }
   const item = { position: 5, states: {}, expiresAtSeconds: undefined, own }
@@ -58,7 +48,7 @@ async function done(store: DynamoDBStateStore, partitions: number): Promise<stri
 
 async function explained(tableName: string, ...flags: readonly string[]): Promise<string> {
   const said: string[] = []
-  const typed = ['state', 'explain', 'by-line', key, '--table', tableName, '--endpoint', service.url, ...flags]
+  const typed = ['state', 'explain', 'by-line', key, '--table', tableName, '--endpoint', tables.url, ...flags]
   expect(await runCommand(typed, (line) => void said.push(line))).toBe(0)
   return said.join('\n')
 }

@@ -1,32 +1,18 @@
-import { CreateTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { runCommand } from '../../../bin/cli/commands.ts'
-import { DynamoDBStateStore } from '../../../lib/aws/dynamodb-state-store.ts'
-import { systemClock } from '../../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../../lib/core/errors.ts'
-import { type DynamoService, startDynamoService } from '../../../lib/local/dynamodb-service.ts'
-import { localDynamoDBClient } from '../../../lib/local/local-tables.ts'
-import { tableDefinition } from '../../aws/state-table.ts'
+import { type EmbeddedTables, startTables, stateStore } from '../embedded-tables.ts'
 
 const { signal } = new AbortController()
 const said: string[] = []
 const say = (line: string): void => void said.push(line)
-let service: DynamoService
-let client: DynamoDBClient
+let tables: EmbeddedTables
 
 beforeAll(async () => {
-  service = await startDynamoService()
-  client = localDynamoDBClient(service.url)
+  tables = await startTables()
 })
+afterAll(() => tables.close())
 
-afterAll(async () => {
-  client.destroy()
-  await service.close()
-})
-
-async function storeOn(tableName: string): Promise<DynamoDBStateStore> {
-  await client.send(new CreateTableCommand({ TableName: tableName, ...tableDefinition }))
-  return new DynamoDBStateStore({ client, tableName, stage: 'by-key', clock: systemClock })
-}
+const storeOn = (tableName: string) => stateStore(tables.client, 'by-key', tableName)
 
 test('a restored table gets the progress of the earlier one and an entry for each timer', async () => {
   const later = await storeOn('later')
@@ -38,7 +24,7 @@ test('a restored table gets the progress of the earlier one and an entry for eac
   await later.putDue([{ slot: 0, domain: 'event-time', timeMs: 3_000, key: 'gone' }], signal)
   await later.writeProgress('p', 0, 'too new', signal)
   await earlier.writeProgress('p', 0, 'safely earlier', signal)
-  const code = await runCommand(['state', 'mend', 'later', '--earlier', 'earlier', '--endpoint', service.url], say)
+  const code = await runCommand(['state', 'mend', 'later', '--earlier', 'earlier', '--endpoint', tables.url], say)
   expect(code).toBe(0)
   expect(said).toEqual([
     'later is whole: 1 key as they are, progress of 1 partition from earlier, 1 timer found again. Let the stage read its stream from its beginning.',
@@ -60,7 +46,7 @@ test.each([
 test('what cannot be reached, or is not there, is said in a line, without a stack trace', async () => {
   const mend = (table: string, endpoint: string) =>
     runCommand(['state', 'mend', table, '--earlier', 'before', '--endpoint', endpoint], say)
-  await expect(mend('nowhere', service.url)).rejects.toThrow(
+  await expect(mend('nowhere', tables.url)).rejects.toThrow(
     /^The table nowhere cannot be read: ResourceNotFoundException: .*$/,
   )
   const refused = await mend('nowhere', 'http://127.0.0.1:1').catch((error) => error)

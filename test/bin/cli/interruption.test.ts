@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { interruption } from '../../../bin/flights/interruption.ts'
+import { interruption } from '../../../bin/cli/interruption.ts'
 
 function program() {
   const emitter = new EventEmitter()

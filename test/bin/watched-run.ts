@@ -1,21 +1,28 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { resolve } from 'node:path'
 
-const boundMs = 90_000
+interface Started {
+  readonly directory: string
+  /** Whether it has a process group of its own, as a shell with a terminal gives to each command. */
+  readonly detached: boolean
+  readonly stdin: 'pipe' | 'ignore'
+  readonly boundMs: number
+}
 
-/** One run of `npm start` without a terminal, in a directory of its own. */
-export class StartRun {
+/** A command of this repository that runs without a terminal, in a directory of its own. */
+export class WatchedRun {
   readonly #child: ChildProcess
   readonly #exited: Promise<number | NodeJS.Signals>
+  readonly #boundMs: number
   stdout = ''
   stderr = ''
 
-  constructor(directory: string, ...flags: readonly string[]) {
-    this.#child = spawn(process.execPath, [resolve('bin/start.ts'), ...flags], {
+  private constructor(file: string, args: readonly string[], { directory, detached, stdin, boundMs }: Started) {
+    this.#boundMs = boundMs
+    this.#child = spawn(process.execPath, [resolve(file), ...args], {
       cwd: directory,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      // A process group of its own, as a shell with a terminal gives to each command.
-      detached: true,
+      stdio: [stdin, 'pipe', 'pipe'],
+      detached,
     })
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text
@@ -28,17 +35,37 @@ export class StartRun {
     })
   }
 
+  /** Runs `millrace`. */
+  static millrace(directory: string, args: readonly string[]): WatchedRun {
+    return new WatchedRun('bin/millrace.ts', args, { directory, detached: false, stdin: 'pipe', boundMs: 120_000 })
+  }
+
+  /** Runs `npm start`. */
+  static start(directory: string, flags: readonly string[]): WatchedRun {
+    return new WatchedRun('bin/start.ts', flags, { directory, detached: true, stdin: 'ignore', boundMs: 180_000 })
+  }
+
+  /** Ends the standard input behind this text. */
+  input(text: string): void {
+    this.#child.stdin?.end(text)
+  }
+
+  /** Types this text; the standard input stays open. */
+  types(text: string): void {
+    this.#child.stdin?.write(text)
+  }
+
   /** Resolves when the output matches; rejects when the run ends before, or after a bound. */
   async shows(pattern: RegExp | { readonly test: (stdout: string) => boolean }): Promise<void> {
-    const found = new Promise<void>((settle) => {
+    const found = new Promise<'found'>((settle) => {
       const look = () => {
-        if (pattern.test(this.stdout)) settle()
+        if (pattern.test(this.stdout)) settle('found')
       }
       this.#child.stdout?.on('data', look)
       look()
     })
-    const ended = this.#exited.then(() => 'ended')
-    if ((await Promise.race([found, ended, this.#bound()])) === undefined || pattern.test(this.stdout)) return
+    const first = await Promise.race([found, this.#exited, this.#bound()])
+    if (first === 'found' || pattern.test(this.stdout)) return
     throw new Error(`the output never matched ${pattern}:\n${this.stdout}\n${this.stderr}`)
   }
 
@@ -52,7 +79,7 @@ export class StartRun {
     this.signal('SIGCONT')
   }
 
-  /** Signals the run and the processes that it started, as a terminal does at Ctrl-C. */
+  /** Signals a detached run and the processes that it started, as a terminal does at Ctrl-C. */
   signalGroup(name: NodeJS.Signals): void {
     const { pid } = this.#child
     // Without a pid the command never started; 0 would mean the group of the tests.
@@ -75,7 +102,7 @@ export class StartRun {
 
   #bound(): Promise<'too late'> {
     return new Promise((settle) => {
-      setTimeout(() => settle('too late'), boundMs).unref()
+      setTimeout(() => settle('too late'), this.#boundMs).unref()
     })
   }
 }

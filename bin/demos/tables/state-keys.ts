@@ -1,0 +1,12 @@
+/** How a state table is made, but for its name: what StreamApplication says of it on AWS. */
+export const stateKeys = {
+  KeySchema: [
+    { AttributeName: 'pk', KeyType: 'HASH' as const },
+    { AttributeName: 'sk', KeyType: 'RANGE' as const },
+  ],
+  AttributeDefinitions: [
+    { AttributeName: 'pk', AttributeType: 'S' as const },
+    { AttributeName: 'sk', AttributeType: 'S' as const },
+  ],
+  BillingMode: 'PAY_PER_REQUEST' as const,
+}
