@@ -133,7 +133,7 @@ async function redriveDeployed(args: Arguments, say: Say, closing: Closing): Pro
   const names = sources.map(({ name }) => name)
   const fed = feeds.map(({ stage }) => stage)
   const isIts = ({ entry }: LoggedDeadLetter) =>
-    entry.topology === topology && (entry.keyed ? fed.includes(entry.stage) : names.includes(entry.source))
+    entry.topology === topology && (entry.keyed ? fed.includes(entry.stage) : [...names, ...fed].includes(entry.source))
   const asked = choose(args, place, say)
   const chosen = args.has('id') ? asked : asked.filter(isIts)
   const others = asked.length - chosen.length

@@ -49,21 +49,25 @@ export function reasonLines(letters: readonly ListedLetter[]): readonly string[]
 
 /** A letter as one JSON value, without what the record held. */
 export function letterJson({ handle, entry, redrivenAtMs }: ListedLetter): string {
-  const { payload, key, headers, reason, ...coordinates } = entry
+  const { payload, key, headers, reason, output, ...coordinates } = entry
   const { code, phase, attempts } = reason
+  const refused = output === undefined ? {} : { output: { ...output, value: undefined } }
   const redriven = redrivenAtMs === undefined ? {} : { redrivenAtMs }
-  return JSON.stringify({ handle, ...coordinates, reason: { code, phase, attempts }, ...redriven })
+  return JSON.stringify({ handle, ...coordinates, reason: { code, phase, attempts }, ...refused, ...redriven })
 }
 
 /** Everything about one dead letter, its bytes included. */
 export function showLines({ handle, entry, redrivenAtMs }: ListedLetter): readonly string[] {
   const { id, topology, stage, source, partition, position, subPosition, arrivalTimeMs, failedAtMs, reason } = entry
+  // Of what a timer put out without a record it tells it from the timers that failed.
+  const isInAggregate = subPosition > 0 && (entry.keyed !== undefined || entry.output?.timer === undefined)
   const rows = [
     ['id', `${handle}  ${id}`],
     ['application', `${topology}, stage ${stage}`],
     ['source', `${source} ${partition}`],
-    ['position', `${position}${subPosition > 0 ? `, record ${subPosition} of its aggregate` : ''}`],
+    ['position', `${position}${isInAggregate ? `, record ${subPosition} of its aggregate` : ''}`],
     ...keyedRows(entry),
+    ...outputRows(entry),
     ['arrived', timeText(arrivalTimeMs)],
     ['given up', `${timeText(failedAtMs)} after ${counted(reason.attempts, 'attempt')}`],
     ['state', redrivenAtMs === undefined ? 'open' : `redriven ${timeText(redrivenAtMs)}`],
@@ -83,7 +87,16 @@ function keyedRows({ keyed }: DeadLetterEntry): readonly (readonly string[])[] {
   ]
 }
 
-function contentLines({ key, payload, headers, offloaded, omitted }: DeadLetterEntry): readonly string[] {
+/** Which output a sink refused. */
+function outputRows({ output }: DeadLetterEntry): readonly (readonly string[])[] {
+  if (output === undefined) return []
+  const { sink, index, timer } = output
+  const rows = [['output', `number ${grouped(index + 1)} to sink ${sink}`]]
+  if (timer !== undefined) rows.push(['timer', `${timer.name} (${timer.domain}), due ${timeText(timer.timeMs)}`])
+  return rows
+}
+
+function contentLines({ key, payload, headers, output, offloaded, omitted }: DeadLetterEntry): readonly string[] {
   if (offloaded) return ['', `The whole entry is in s3://${offloaded.bucket}/${offloaded.key}.`]
   if (omitted) return ['', `${grouped(omitted.bytes)} bytes are only at the source: ${omitted.because}.`]
   return [
@@ -91,6 +104,7 @@ function contentLines({ key, payload, headers, offloaded, omitted }: DeadLetterE
     ...bytesLines('key', key),
     ...headers.flatMap(({ name, value }) => bytesLines(`header ${printable(name)}`, value)),
     ...bytesLines('payload', payload),
+    ...(output === undefined ? [] : bytesLines('refused output', output.value)),
   ]
 }
 

@@ -8,7 +8,7 @@ import { printable } from './dead-letter-text.ts'
 import type { Explanation, HoldingPartition, ShownTimer } from './state-explain.ts'
 import type { StageLog, StatePlace } from './state-place.ts'
 import type { KeyPage, ListedKey, ShownKey, ShownState } from './state-reading.ts'
-import { counted } from './words.ts'
+import { counted, timeWords } from './words.ts'
 
 /**
  * A value as JSON has it. What JSON has no form for is an object with one name: `{"$bigint":"12"}`, `{"$bytes":"<base64>"}`,
@@ -24,10 +24,10 @@ export function plainValue(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plainValue(inner)]))
 }
 
-const timeText = (ms: number): string => (Number.isFinite(ms) ? new Date(ms).toISOString() : 'none')
+const timeText = (ms: number): string => (Number.isFinite(ms) ? timeWords(ms) : 'none')
 /** Null where there is none, `end-of-input` where no time is later. */
 const timeJson = (ms: number): string | null =>
-  ms === Number.POSITIVE_INFINITY ? 'end-of-input' : Number.isFinite(ms) ? new Date(ms).toISOString() : null
+  ms === Number.POSITIVE_INFINITY ? 'end-of-input' : Number.isFinite(ms) ? timeWords(ms) : null
 const secondsText = (seconds: number): string => timeText(seconds * 1_000)
 
 export function keyJson({ key, item, states, hasMoreEntries }: ShownKey): string {

@@ -49,15 +49,16 @@ export function entryText(entry: DeadLetterEntry): string {
 
 /** The entry without all that may be large. */
 function pointer(letter: DeadLetter): DeadLetter {
-  const { reason } = letter
+  const { reason, output } = letter
   const name = reason.name.slice(0, longestMessage)
   const message = reason.message.slice(0, longestMessage)
-  return { ...letter, reason: { ...reason, name, message }, key: null, payload: null, headers: [] }
+  const short = { ...letter, reason: { ...reason, name, message }, key: null, payload: null, headers: [] }
+  return output === undefined ? short : { ...short, output: { ...output, value: null } }
 }
 
 /**
  * Makes an entry of at most `limitBytes`. One that is larger keeps its coordinates and its reason only; the whole goes to
- * `bucket` where there is one.
+ * `bucket` where there is one. Without one the value of an output that a sink refused is left out first: its record stays.
  *
  * @example
  * fitEntry(letter, 1_048_576, undefined).text // '{"formatVersion":1,…,"omitted":{"bytes":1500000,"because":…}}'
@@ -71,6 +72,8 @@ export function fitEntry(letter: DeadLetter, limitBytes: number, bucket: string 
     const entry: DeadLetterEntry = { ...pointer(letter), offloaded: { bucket, key } }
     return { id: letter.id, text: entryText(entry), object: { key, text } }
   }
+  if (letter.output?.value)
+    return fitEntry({ ...letter, output: { ...letter.output, value: null } }, limitBytes, bucket)
   const short = pointer(letter)
   const because = `the entry has ${bytes} bytes and its transport takes ${limitBytes}; no bucket for large ones is bound`
   const omitted = { bytes: bytes - Buffer.byteLength(entryText(short)), because }

@@ -43,10 +43,21 @@ function isKeyed(value: unknown): boolean {
   )
 }
 
+const isTimer = (value: unknown): boolean => {
+  const { domain, name, timeMs } = (value ?? {}) as Readonly<Record<string, unknown>>
+  return [domain, name].every(isText) && Number.isSafeInteger(timeMs)
+}
+
+function isOutput(output: unknown): boolean {
+  const { sink, index, value, timer } = (output ?? {}) as Readonly<Record<string, unknown>>
+  return isText(sink) && Number.isSafeInteger(index) && isTextOrNull(value) && (timer === undefined || isTimer(timer))
+}
+
 const isGeneration = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) > 0
 
 /** What only stages with progress, or with state, say. */
-function isOfProgress({ keyed, ownMarkMs, applied, generation = 1 }: Readonly<Record<string, unknown>>): boolean {
+function isOfProgress(entry: Readonly<Record<string, unknown>>): boolean {
+  const { keyed, ownMarkMs, applied, generation = 1 } = entry
   return (
     (keyed === undefined || isKeyed(keyed)) &&
     (ownMarkMs === undefined || isTimeOrNull(ownMarkMs)) &&
@@ -57,7 +68,7 @@ function isOfProgress({ keyed, ownMarkMs, applied, generation = 1 }: Readonly<Re
 
 function isEntry(value: Readonly<Record<string, unknown>>): boolean {
   const { id, topology, stage, source, partition, position, subPosition, arrivalTimeMs, failedAtMs } = value
-  const { key, payload, headers, reason } = value
+  const { key, payload, headers, reason, output } = value
   return (
     [id, topology, stage, source, partition].every(isText) &&
     /^\d+$/.test(String(position)) &&
@@ -67,6 +78,7 @@ function isEntry(value: Readonly<Record<string, unknown>>): boolean {
     Array.isArray(headers) &&
     headers.every(isHeader) &&
     isReason(reason) &&
+    (output === undefined || isOutput(output)) &&
     isOfProgress(value)
   )
 }

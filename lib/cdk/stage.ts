@@ -18,6 +18,7 @@ import { acknowledgeTracing, roleFor } from './function-role.ts'
 import type { KeyedTopic } from './kafka/keyed-topic.ts'
 import type { KeyedTopics } from './kafka/keyed-topics.ts'
 import { placedFor } from './kafka/network.ts'
+import { sayUnnoticed } from './kafka/recreated-topic.ts'
 import { grantProgress, grantState, refuseStreamOf, retentionMsOf, stageStream, stageTable } from './keyed-resources.ts'
 import { functionFindings, mappingFindings } from './mapping-rules.ts'
 import { refuseAtSynth } from './rendered.ts'
@@ -80,6 +81,7 @@ export class StageResources extends Construct {
     this.#grant(parts)
     this.alias = this.#aliasOf(settings)
     this.mapping = mappingOf(this, source, this.alias ?? this.function, settings)
+    sayUnnoticed(this, stage, source, parts.sinks)
     refuseAtSynth(this, this.function, (properties) => functionFindings(stage.name, properties))
     refuseAtSynth(this, this.mapping, (properties) => mappingFindings(stage, properties))
   }

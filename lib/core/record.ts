@@ -7,7 +7,7 @@
 import { TerminalError } from './errors.ts'
 import { decodeUtf8 } from './utf8.ts'
 
-/** A Kafka header: values are bytes, a name may occur more than once. */
+/** A Kafka header, or an SQS message attribute: values are bytes, a name may occur more than once. */
 export interface RecordHeader {
   readonly name: string
   readonly value: Uint8Array
@@ -31,6 +31,20 @@ export interface RecordInfo {
   readonly key: string | undefined
   /** The key's bytes, for keys that are not text. */
   readonly keyBytes: Uint8Array | undefined
+  /**
+   * The headers of the source's record, in order; empty where it has none. They go on with its outputs, through any number of
+   * `keyBy`s: what a record makes has its headers, be it the result of a step, an aggregate, or a window that it fills or revises.
+   * What a timer or the end of a window puts out comes of no one record, and has none.
+   *
+   * @example
+   * orders.keyBy('by-customer', (order) => order.customerId).process('audit', {
+   *   state: { orders: valueState<number>() },
+   *   step: (order, { state, record }) => {
+   *     state.orders.set((state.orders.get() ?? 0) + 1)
+   *     return [{ ...order, tenant: record.header('tenant') }]
+   *   },
+   * })
+   */
   readonly headers: readonly RecordHeader[]
   /** The last header of that name. Throws a {@link TerminalError} where it is not UTF-8; read `headers` then. */
   header(name: string): string | undefined
@@ -51,7 +65,19 @@ export interface RecordFields {
   readonly unreadable?: { readonly code: string; readonly message: string }
 }
 
-const noHeaders: readonly RecordHeader[] = []
+/** What a record without headers has: one for all. */
+export const noHeaders: readonly RecordHeader[] = Object.freeze([])
+
+/** The text of the last header of that name. Throws a {@link TerminalError} where it is not UTF-8. */
+export function headerText(headers: readonly RecordHeader[], name: string): string | undefined {
+  const found = headers.findLast((header) => header.name === name)
+  if (!found) return undefined
+  const text = decodeUtf8(found.value)
+  if (text !== undefined) return text
+  throw new TerminalError(`the header "${name}" is not valid UTF-8: read its bytes from \`record.headers\``, {
+    code: 'header-not-utf8',
+  })
+}
 
 /**
  * The runtime's record. One is made for every record of every batch, so it holds nothing but what the source adapter gave
@@ -135,13 +161,7 @@ export class SourceRecord implements RecordInfo {
   }
 
   header(name: string): string | undefined {
-    const found = this.headers.findLast((header) => header.name === name)
-    if (!found) return undefined
-    const text = decodeUtf8(found.value)
-    if (text !== undefined) return text
-    throw new TerminalError(`the header "${name}" is not valid UTF-8: read its bytes from \`record.headers\``, {
-      code: 'header-not-utf8',
-    })
+    return headerText(this.headers, name)
   }
 }
 

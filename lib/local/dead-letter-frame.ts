@@ -3,19 +3,20 @@
  *
  * Invariants:
  * 1. It has the identity of the dead letter, which its key takes once, however often it is sent.
- * 2. Key, value and its schema version, side, event time, own mark and origin are those that the record had when it failed.
+ * 2. Key, value and its schema version, headers, side, event time, own mark and origin are those that the record had when it failed.
  * 3. It goes to the slot of its key, as the stage has its slots now.
  * 4. It carries the generation that the record was given up in: behind a reset the stage drops it.
  */
 import type { DeadLetterEntry } from '../aws/dead-letter-entry.ts'
 import { describeError } from '../core/errors.ts'
+import type { RecordHeader } from '../core/record.ts'
 import { slotOf } from '../core/slot.ts'
 import { type KeyedCoordinates, later } from '../runtime/dead-letter.ts'
 import type { EncodedFrame } from '../runtime/frames/frame.ts'
 import { encodeRedriveFrame } from '../runtime/frames/frame-format.ts'
 import { ownPosition } from '../runtime/frames/position.ts'
 import { endOfTimeMs } from '../runtime/skew.ts'
-import { bytesKept, type RecordReading } from './dead-letter-record.ts'
+import { type Bytes, bytesKept, type RecordReading } from './dead-letter-record.ts'
 
 /** A dead letter of a record that failed in a keyed stage. */
 export type KeyedEntry = DeadLetterEntry & { readonly keyed: KeyedCoordinates }
@@ -55,20 +56,26 @@ export async function redriveFrame(
   const bytes = await bytesKept(entry, reading)
   if ('reason' in bytes) return bytes
   try {
-    return frameOf(entry, slots, text(bytes.key), Buffer.from(bytes.payload ?? '', 'base64'))
+    return frameOf(entry, slots, bytes)
   } catch (error) {
     return { reason: `it fits in no frame: ${describeError(error).message}` }
   }
 }
 
-const text = (base64: string | null): string => Buffer.from(base64 ?? '', 'base64').toString()
+const bytesOf = (base64: string | null): Buffer => Buffer.from(base64 ?? '', 'base64')
 
-function frameOf(entry: KeyedEntry, slots: number, key: string, value: Buffer): EncodedFrame {
+/** Undefined where there are none: the frame is then one that every release reads. */
+const headersOf = (headers: Bytes['headers']): readonly RecordHeader[] | undefined =>
+  headers.length === 0 ? undefined : headers.map(({ name, value }) => ({ name, value: bytesOf(value) }))
+
+function frameOf(entry: KeyedEntry, slots: number, bytes: Bytes): EncodedFrame {
   const { id, source, partition, position, subPosition, arrivalTimeMs } = entry
   const { side, eventTimeMs, isSkewed, schemaVersion = 1 } = entry.keyed
   const ownMarkMs = isSkewed ? endOfTimeMs : (entry.keyed.ownMarkMs ?? Number.NEGATIVE_INFINITY)
+  const key = bytesOf(bytes.key).toString()
   const record = {
-    ...{ position: ownPosition(0, 0), side, key, value, eventTimeMs, ownMarkMs, redrive: id },
+    ...{ position: ownPosition(0, 0), side, key, value: bytesOf(bytes.payload), eventTimeMs, ownMarkMs, redrive: id },
+    headers: headersOf(bytes.headers),
     origin: { source, partition, position, subPosition, arrivalTimeMs },
   }
   const head = { slot: slotOf(key, slots), schemaVersion, ...later(entry.generation) }

@@ -72,10 +72,13 @@ function kindOf(partition: string): SourceBinding['kind'] {
 /** Reasons that only an entry of the stream of a keyed stage can have. */
 const frameCodes = ['not-a-frame', 'frame-corrupt', 'frame-older', 'foreign-slot']
 
-function whyNot({ topology, source, reason }: DeadLetterEntry, own: RecordReading): string | undefined {
+function whyNot({ topology, source, reason, output }: DeadLetterEntry, own: RecordReading): string | undefined {
   if (topology !== own.topology) return `it is a dead letter of topology "${topology}", not of "${own.topology}"`
   if (reason.phase === 'timer') {
     return `it is a timer of the keyed stage "${source}" and no record, and timers are not redriven`
+  }
+  if (reason.phase === 'sink' && output?.timer !== undefined) {
+    return `it is what a timer or a window of the keyed stage "${source}" put out and a sink refused: no record stands for it, and the state that it was made of has gone on, so send its value from the dead letter yourself`
   }
   if (reason.phase === 'decode' && frameCodes.includes(reason.code)) {
     return `it is an entry of the stream of the keyed stage "${source}" that could not be read as a frame, so it is not known what records it had`

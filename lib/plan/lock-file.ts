@@ -80,8 +80,13 @@ function isStage(value: unknown): value is TopologyLock['stages'][string] {
 }
 
 function isOperator(value: unknown): value is object {
-  const { kind, window, states } = (value ?? {}) as Fields
-  return isText(kind) && (window === undefined || isText(window)) && isRecordOf(states, isState)
+  const { kind, window, aggregators, states } = (value ?? {}) as Fields
+  return (
+    isText(kind) &&
+    (window === undefined || isText(window)) &&
+    (aggregators === undefined || isText(aggregators) || isRecordOf(aggregators, isText)) &&
+    isRecordOf(states, isState)
+  )
 }
 
 function isState(value: unknown): value is object {

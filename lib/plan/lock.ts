@@ -6,6 +6,7 @@
  * 2. Whatever would lose or misread what is stored, or on its way, is a problem with a name.
  */
 import { isDeepStrictEqual } from 'node:util'
+import { type AggregatorKinds, misreadKinds } from '../operators/aggregators/kinds.ts'
 import type { KeyedOperator } from '../operators/keyed/keyed-operator.ts'
 import type { KeyedStage, Plan, StagePlan } from './plan.ts'
 
@@ -21,6 +22,8 @@ export interface OperatorLock {
   readonly kind: string
   /** Of a window operator, such as `tumbling(300000 ms)`: open windows are kept by it. */
   readonly window?: string
+  /** Of a window operator, too. Missing where a release recorded it that did not know them. */
+  readonly aggregators?: AggregatorKinds
   /** By stored name. */
   readonly states: Readonly<Record<string, StateLock>>
 }
@@ -86,7 +89,8 @@ function operatorLockOf({ kind, window, states, operatorStates }: KeyedOperator)
   for (const [name, state] of states) kept.push([name, { kind: state.kind, version: state.version }])
   // They have no versions: `add` reads what it made itself.
   for (const [name, state] of operatorStates) kept.push([name, { kind: state.kind, version: 1 }])
-  return { kind, ...(window === undefined ? {} : { window: window.label }), states: sorted(kept) }
+  const windows = window === undefined ? {} : { window: window.label, aggregators: window.aggregators }
+  return { kind, ...windows, states: sorted(kept) }
 }
 
 const sorted = <V>(entries: readonly (readonly [string, V])[]): Record<string, V> =>
@@ -153,20 +157,28 @@ function compareOperator(
       },
     ]
   }
+  const problems = misreadKinds(locked.aggregators, current.aggregators).map(
+    ({ what: which, before, now, renamed: owner }) => ({
+      name,
+      message: `${which} of state "${name}" of stage "${stage}" is ${now} instead of ${before}: what open windows have gathered would be misread. Give the new ${owner} another name.`,
+    }),
+  )
   if (locked.window !== current.window) {
     return [
       {
         name,
         message: `${what} has the windows ${current.window} instead of ${locked.window}: what is gathered in open windows would be misread. Give the new windows another name; where every window is closed, \`millrace lock --accept ${name}\`.`,
       },
+      ...problems,
     ]
   }
-  return Object.entries(locked.states).flatMap(([state, kept]) => {
+  const states = Object.entries(locked.states).flatMap(([state, kept]) => {
     const now = own(current.states, state)
     return now === undefined
       ? [stateGone(stage, state, kept, locked, current)]
       : compareState(`state "${state}" of stage "${stage}"`, state, kept, now)
   })
+  return [...problems, ...states]
 }
 
 /** What may not become of one state; `what` is what the message calls it. */

@@ -5,12 +5,13 @@ import { describeError, isRetryable, isTerminal } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
 import type { StatelessStage } from '../plan/plan.ts'
 import { type BatchResult, type PartitionBatch, type PartitionFailure, rest } from './batch.ts'
-import { type DeadLetter, type DeadLetterReason, deadLetterOf } from './dead-letter.ts'
+import { type DeadLetter, deadLetterOf, type GivenUp } from './dead-letter.ts'
 import { DecodeError, type Decoder, leftOut } from './decode.ts'
-import { Lane, type NotDelivered, noAnswer, outcomesOf, outOfTime, type Stop } from './lane.ts'
+import { Lane, type Made, type NotDelivered, noAnswer, outcomesOf, outOfTime, type Stop } from './lane.ts'
 import type { Ports } from './ports.ts'
 import type { RunTarget, StageProgram } from './program.ts'
 import { ImpureStepError, runTwice } from './purity.ts'
+import { RefusedOutputs } from './refused-outputs.ts'
 import type { Sink } from './sink.ts'
 import type { StageSink } from './sinks.ts'
 import type { BatchTables } from './tables.ts'
@@ -46,7 +47,6 @@ export class BatchRun {
   readonly #failures = new Map<number, PartitionFailure>()
   /** The ordinal of each partition's first record: ordinals count through all partitions. */
   readonly #firstOrdinals: readonly number[]
-  readonly #rejected = new Set<number>()
   /** Records that a RetryableError stopped before all their lookup keys were known. */
   readonly #returning = new Map<SourceRecord, unknown>()
   #lookedAtMs = 0
@@ -214,18 +214,12 @@ export class BatchRun {
   }
 
   /** Makes a record a dead letter; a dead letter that cannot even be written returns the record. */
-  #giveUp(
-    partition: number,
-    index: number,
-    record: SourceRecord,
-    failure: { readonly error: unknown; readonly phase: DeadLetterReason['phase']; readonly attempts: number },
-  ): void {
+  #giveUp(partition: number, index: number, record: SourceRecord, failure: GivenUp, place = 0): void {
     const { topology, stage, ports } = this.#parts
     const entry = deadLetterOf(record, failure, { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() })
     try {
-      const item = this.#deadLetters.sink.prepare({ value: entry, key: entry.id, record, index: 0 })
-      this.#deadLetters.items.push(item)
-      this.#deadLetters.ordinals.push((this.#firstOrdinals[partition] as number) + index)
+      const ordinal = (this.#firstOrdinals[partition] as number) + index
+      this.#deadLetters.put({ value: entry, key: entry.id, record, index: place }, ordinal)
       this.#logDeadLetter(entry)
     } catch (error) {
       this.#fail(partition, index, error)
@@ -250,40 +244,46 @@ export class BatchRun {
   /** Delivers what waits: outputs and dead letters together, then the dead letters of what sinks rejected. */
   async #deliver(): Promise<void> {
     this.#target.pending = 0
+    const refused = new RefusedOutputs(this.#target.lanes)
     const waiting = [...this.#target.lanes, this.#deadLetters].filter((lane) => lane.items.length > 0)
-    if (waiting.length > 1) await Promise.all(waiting.map((lane) => this.#deliverLane(lane)))
-    else if (waiting[0]) await this.#deliverLane(waiting[0])
-    if (this.#rejected.size === 0) return
-    this.#rejected.clear()
-    await this.#deliverLane(this.#deadLetters)
+    if (waiting.length > 1) await Promise.all(waiting.map((lane) => this.#deliverLane(lane, refused)))
+    else if (waiting[0]) await this.#deliverLane(waiting[0], refused)
+    for (const { ordinal, failure, index: place } of refused.givenUp()) {
+      const { partition, index } = this.#placeOf(ordinal)
+      const record = (this.#batch[partition] as PartitionBatch).records.at(index) as SourceRecord
+      this.#giveUp(partition, index, record, failure, place)
+    }
+    if (this.#deadLetters.items.length > 0) await this.#deliverLane(this.#deadLetters, refused)
   }
 
-  async #deliverLane(lane: Lane): Promise<void> {
-    const { items, ordinals } = lane.take()
+  async #deliverLane(lane: Lane, refused: RefusedOutputs): Promise<void> {
+    const { items, made } = lane.take()
     const outcomes = await outcomesOf(lane, items, this.#stop)
     for (let i = 0; i < items.length; i++) {
       const outcome = outcomes[i]
-      if (outcome?.status !== 'delivered') this.#notDelivered(lane, ordinals[i] as number, outcome ?? noAnswer(lane))
+      if (outcome?.status !== 'delivered') this.#notDelivered(lane, made[i] as Made, outcome ?? noAnswer(lane), refused)
       else if (lane === this.#deadLetters) this.#deadLettersOut++
       else this.#recordsOut++
     }
   }
 
-  #notDelivered(lane: Lane, ordinal: number, outcome: NotDelivered): void {
+  #notDelivered(lane: Lane, made: Made, outcome: NotDelivered, refused: RefusedOutputs): void {
+    // A dead letter that its own sink rejects has nowhere else to go, so the record goes back to the source; so does one
+    // whose outcome is none that we know.
+    if (outcome.status === 'rejected' && lane !== this.#deadLetters) {
+      refused.add(lane, made, outcome.error)
+      return
+    }
+    if (lane !== this.#deadLetters) refused.comesAgain(made)
+    const { partition, index } = this.#placeOf(made.ordinal)
+    this.#fail(partition, index, outcome.error)
+  }
+
+  #placeOf(ordinal: number): { readonly partition: number; readonly index: number } {
     const partition = this.#firstOrdinals.findLastIndex(
       (first, at) => first <= ordinal && this.#batch[at]?.records.length !== 0,
     )
-    const index = ordinal - (this.#firstOrdinals[partition] as number)
-    // A dead letter that its own sink rejects has nowhere else to go, so the record goes back to the source; so does one
-    // whose outcome is none that we know.
-    if (outcome.status !== 'rejected' || lane === this.#deadLetters) {
-      this.#fail(partition, index, outcome.error)
-      return
-    }
-    if (this.#rejected.has(ordinal)) return
-    this.#rejected.add(ordinal)
-    const record = (this.#batch[partition] as PartitionBatch).records.at(index) as SourceRecord
-    this.#giveUp(partition, index, record, { error: outcome.error, phase: 'sink', attempts: 1 })
+    return { partition, index: ordinal - (this.#firstOrdinals[partition] as number) }
   }
 
   #report(): void {

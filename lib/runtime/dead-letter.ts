@@ -3,6 +3,7 @@
  */
 import { describeError, type ErrorDescription } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
+import type { TimerDomain } from '../state/state-store.ts'
 
 /** Why a record became a dead letter. `code` is stable; codes are listed in docs/dead-letters.md. */
 export interface DeadLetterReason extends ErrorDescription {
@@ -48,6 +49,38 @@ export interface DeadLetter {
   readonly generation?: number
   /** Set where a redrive to the sinks alone failed: what the record was to do to keyed state is done. */
   readonly applied?: true
+  /** Of the phase `sink`: the output that was refused. Releases before it say nothing of it. */
+  readonly output?: RefusedOutput
+}
+
+/** An output that a sink refused for good. */
+export interface RefusedOutput {
+  readonly sink: string
+  /** Place among the outputs of its step to that sink, from 0. */
+  readonly index: number
+  /** The value, JSON or tagged JSON, in base64; null where it cannot be written so, or the entry would be too large with it. */
+  readonly value: string | null
+  /** The timer that put it out, a window's too; missing where the step of a record did. */
+  readonly timer?: FiredTimer
+}
+
+/** A timer that fired. Of the name `<operator>.<timer>`; of a window it is that of its operator. */
+export interface FiredTimer {
+  readonly domain: TimerDomain
+  readonly name: string
+  /** In ms since 1970 UTC. */
+  readonly timeMs: number
+}
+
+/** Why a record, or one of its outputs, is given up. */
+export interface GivenUp {
+  readonly error: unknown
+  readonly phase: DeadLetterReason['phase']
+  readonly attempts: number
+  /** The output, where only that is given up. */
+  readonly output?: RefusedOutput
+  /** Whether it is one of several of its step: each then has an identity of its own. @default false */
+  readonly isOneOfSeveral?: boolean
 }
 
 /** Where a record stood in the stream of a keyed stage. */
@@ -97,16 +130,17 @@ const base64 = (bytes: Uint8Array): string =>
 /** Writes the dead letter of a record; `more` is what a stage with progress or with state says beside. */
 export function deadLetterOf(
   record: SourceRecord,
-  failure: { readonly error: unknown; readonly phase: DeadLetterReason['phase']; readonly attempts: number },
+  failure: GivenUp,
   where: { readonly topology: string; readonly stage: string; readonly failedAtMs: number },
   more: Partial<Pick<DeadLetter, 'id' | 'keyed' | 'ownMarkMs' | 'applied' | 'generation'>> = {},
 ): DeadLetter {
-  const { error, phase, attempts } = failure
+  const { error, phase, attempts, output, isOneOfSeveral } = failure
   const description = describeError(error)
+  const { id = deadLetterIdOf(record), ...rest } = more
   const { keyBytes, payload } = record
   return {
     formatVersion: 1,
-    id: deadLetterIdOf(record),
+    id: output && isOneOfSeveral ? `${id}/${output.sink}/${output.index}` : id,
     ...where,
     source: record.source,
     partition: record.partition,
@@ -117,6 +151,7 @@ export function deadLetterOf(
     key: keyBytes === undefined ? null : base64(keyBytes),
     payload: payload === null ? null : base64(payload),
     headers: record.headers.map((header) => ({ name: header.name, value: base64(header.value) })),
-    ...more,
+    ...rest,
+    ...(output && { output }),
   }
 }

@@ -1,6 +1,6 @@
 /** Outputs on their way to a keyed stage: records of frames, made inside the step that emits them. */
 import { TerminalError } from '../core/errors.ts'
-import type { RecordInfo } from '../core/record.ts'
+import type { RecordHeader, RecordInfo } from '../core/record.ts'
 import type { SlotMemo } from '../core/slot.ts'
 import { encodeValue } from '../core/tagged-json.ts'
 import type { Feed } from '../plan/plan.ts'
@@ -65,6 +65,7 @@ export class FeedLane {
       value: encodeValue(value, this.#to),
       origin: place.origin,
       redrive: place.redrive === undefined ? undefined : `${place.redrive}/${place.outputs}`,
+      headers: headersOf(record),
     }
     this.sender.checkFits(output)
     this.items.push({ slot: this.#slots.of(key), record: output })
@@ -87,6 +88,15 @@ export class FeedLane {
     this.mark = 0
     return kept === undefined ? items : items.filter((_, i) => kept(i))
   }
+}
+
+/** The headers that go on with the outputs of a record; undefined where it has none. */
+function headersOf({ headers }: RecordInfo): readonly RecordHeader[] | undefined {
+  if (headers.length === 0) return undefined
+  if (headers.every(({ name }) => name.isWellFormed())) return headers
+  throw new TerminalError('a header of the record has a name with half a surrogate pair, which UTF-8 cannot hold', {
+    code: 'not-utf8',
+  })
 }
 
 function textOf(name: string, key: unknown): string {

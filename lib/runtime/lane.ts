@@ -5,16 +5,29 @@
  * given, has delivered nothing.
  */
 import { describeError, RetryableError } from '../core/errors.ts'
+import type { FiredTimer } from './dead-letter.ts'
+import type { StepPlace } from './feed-lane.ts'
 import { LatestOnly } from './latest-only.ts'
-import type { Outcome, Sink } from './sink.ts'
+import type { Outcome, Output, Sink } from './sink.ts'
 
-/** What waits for one sink, and which record of the batch each item came from. */
+/** Where an item comes from. */
+export interface Made {
+  readonly output: Output
+  /** The place of its record in the batch. */
+  readonly ordinal: number
+  /** The step that put it out; undefined in a stage that keeps nothing, where each record has one. */
+  readonly step: StepPlace | undefined
+  /** The timer that put it out, if one did. */
+  readonly timer: FiredTimer | undefined
+}
+
+/** What waits for one sink, and what each item was made of. */
 export class Lane {
   readonly name: string
   readonly sink: Sink
   readonly key: ((value: unknown) => string) | undefined
   items: unknown[] = []
-  ordinals: number[] = []
+  made: Made[] = []
   /** How many items there were before the record at hand. */
   mark = 0
   readonly latest = new LatestOnly()
@@ -25,25 +38,31 @@ export class Lane {
     this.key = key
   }
 
+  /** Adds an output. Throws what its sink throws. */
+  put(output: Output, ordinal: number, step?: StepPlace, timer?: FiredTimer): void {
+    this.items.push(this.sink.prepare(output))
+    this.made.push({ output, ordinal, step, timer })
+  }
+
   /** Takes back what the record at hand has added, and says how many items that were. */
   rewind(): number {
     const added = this.items.length - this.mark
     this.items.length = this.mark
-    this.ordinals.length = this.mark
+    this.made.length = this.mark
     this.latest.rewind(this.mark)
     return added
   }
 
   /** Takes out what waits, but for what a later output has replaced. */
-  take(): { readonly items: readonly unknown[]; readonly ordinals: readonly number[] } {
-    const { items, ordinals } = this
+  take(): { readonly items: readonly unknown[]; readonly made: readonly Made[] } {
+    const { items, made } = this
     const kept = this.latest.take()
     this.items = []
-    this.ordinals = []
+    this.made = []
     this.mark = 0
     return kept === undefined
-      ? { items, ordinals }
-      : { items: items.filter((_, i) => kept(i)), ordinals: ordinals.filter((_, i) => kept(i)) }
+      ? { items, made }
+      : { items: items.filter((_, i) => kept(i)), made: made.filter((_, i) => kept(i)) }
   }
 }
 

@@ -4,28 +4,25 @@
  * 1. A step's outputs are kept together: `rewind` takes back all of them, `settle` keeps them.
  * 2. `deliver` sends all that waits and says whether all of it was taken. What was not comes again with its record.
  * 3. An output that a sink refuses for good becomes a dead letter of its own: its record is applied, as its state may be.
- *    That dead letter is sent before `deliver` answers, whatever else was refused: others may count on its record.
+ *    That dead letter is sent before `deliver` answers, whatever else of other steps was refused: others may count on its record.
+ *    Where something of its own step comes again, it does too (refused-outputs.ts 2).
  */
 import { describeError, RetryableError } from '../core/errors.ts'
 import type { RecordInfo } from '../core/record.ts'
-import type { DeadLetter, DeadLetterReason } from './dead-letter.ts'
+import type { DeadLetter, GivenUp } from './dead-letter.ts'
 import type { FeedLane, StepPlace } from './feed-lane.ts'
 import { comparePositions, type Position } from './frames/position.ts'
 import type { FramePublisher } from './frames/publisher.ts'
 import type { Sender } from './frames/sender.ts'
-import { Lane, type NotDelivered, noAnswer, outcomesOf, type Stop } from './lane.ts'
+import { Lane, type Made, type NotDelivered, noAnswer, outcomesOf, type Stop } from './lane.ts'
 import type { Ports } from './ports.ts'
 import type { RunTarget } from './program.ts'
 import type { SentPositions } from './progress/progress.ts'
+import { RefusedOutputs } from './refused-outputs.ts'
 import type { StageSink } from './sinks.ts'
 import type { BatchTables } from './tables.ts'
 
-/** Why a record, or one of its outputs, is given up. */
-export interface GivenUp {
-  readonly error: unknown
-  readonly phase: DeadLetterReason['phase']
-  readonly attempts: number
-}
+export type { GivenUp } from './dead-letter.ts'
 
 export interface OutboxParts {
   readonly ports: Ports
@@ -33,10 +30,11 @@ export interface OutboxParts {
   readonly feeds: readonly { readonly publisher: FramePublisher; readonly sender: Sender; readonly lane: FeedLane }[]
   readonly tables: BatchTables
   readonly maxOutputsPerRecord: number
-  /** The dead letter of the record at a place in the batch, and the record itself. */
+  /** The dead letter of the record at a place in the batch, or of an output of that step, and the record itself. */
   readonly deadLetterOf: (
     ordinal: number,
     failure: GivenUp,
+    step?: StepPlace,
   ) => { readonly entry: DeadLetter; readonly record: RecordInfo }
 }
 
@@ -53,8 +51,6 @@ export class Outbox {
   readonly target: RunTarget
   readonly #parts: OutboxParts
   readonly #deadLetters: Lane
-  /** The records that have a dead letter already. */
-  readonly #givenUp = new Set<number>()
   #deadLettersMade = 0
 
   constructor(parts: OutboxParts) {
@@ -108,8 +104,7 @@ export class Outbox {
 
   /** Adds a dead letter that belongs to the record at that place; `index` tells several of one record apart. Throws where the dead letters cannot take it. */
   putDeadLetter(ordinal: number, entry: DeadLetter, record: RecordInfo, index = 0): void {
-    this.#deadLetters.items.push(this.#deadLetters.sink.prepare({ value: entry, key: entry.id, record, index }))
-    this.#deadLetters.ordinals.push(ordinal)
+    this.#deadLetters.put({ value: entry, key: entry.id, record, index }, ordinal)
     this.target.pending++
     this.#log(entry)
   }
@@ -130,14 +125,15 @@ export class Outbox {
     batch: { readonly markMs: number; readonly completeThrough: number; readonly firstOrdinal: number },
   ): Promise<Undelivered | undefined> {
     const refused: Undelivered[] = []
+    const outputs = new RefusedOutputs(this.target.lanes)
     const work: Promise<void>[] = []
     for (const lane of [...this.target.lanes, this.#deadLetters]) {
-      if (lane.items.length > 0) work.push(this.#deliverLane(lane, stop, refused))
+      if (lane.items.length > 0) work.push(this.#deliverLane(lane, stop, refused, outputs))
     }
     for (const { lane, sender, publisher } of this.#parts.feeds) {
-      const outputs = lane.take()
-      if (outputs.length === 0) continue
-      const frames = sender.frames(outputs, batch)
+      const records = lane.take()
+      if (records.length === 0) continue
+      const frames = sender.frames(records, batch)
       work.push(
         publisher.publish(frames, stop.signal).then(
           () => this.#parts.ports.metrics.count('frames-out', frames.length),
@@ -146,7 +142,8 @@ export class Outbox {
       )
     }
     await Promise.race([Promise.all(work), stop.late.then(() => void refused.push(tooLate(batch.firstOrdinal)))])
-    if (this.#deadLetters.items.length > 0) await this.#deliverLane(this.#deadLetters, stop, refused)
+    this.#giveUpOutputs(outputs, refused)
+    if (this.#deadLetters.items.length > 0) await this.#deliverLane(this.#deadLetters, stop, refused, outputs)
     this.target.pending = 0
     return refused.reduce<Undelivered | undefined>(
       (first, one) => (first && first.ordinal <= one.ordinal ? first : one),
@@ -154,31 +151,37 @@ export class Outbox {
     )
   }
 
-  async #deliverLane(lane: Lane, stop: Stop, refused: Undelivered[]): Promise<void> {
+  async #deliverLane(lane: Lane, stop: Stop, refused: Undelivered[], outputs: RefusedOutputs): Promise<void> {
     const { metrics } = this.#parts.ports
-    const { items, ordinals } = lane.take()
+    const { items, made } = lane.take()
     const outcomes = await outcomesOf(lane, items, stop)
     let delivered = 0
     for (let i = 0; i < items.length; i++) {
       const outcome = outcomes[i]
       if (outcome?.status === 'delivered') delivered++
-      else this.#notDelivered(lane, ordinals[i] as number, outcome ?? noAnswer(lane), refused)
+      else this.#notDelivered(lane, made[i] as Made, outcome ?? noAnswer(lane), refused, outputs)
     }
     if (delivered > 0) metrics.count(lane === this.#deadLetters ? 'dead-letters' : 'records-out', delivered)
   }
 
-  #notDelivered(lane: Lane, ordinal: number, outcome: NotDelivered, refused: Undelivered[]): void {
+  #notDelivered(lane: Lane, made: Made, outcome: NotDelivered, refused: Undelivered[], outputs: RefusedOutputs): void {
     // A dead letter that its own sink rejects has nowhere else to go, so its record comes again.
-    if (outcome.status !== 'rejected' || lane === this.#deadLetters) {
-      refused.push({ ordinal, error: outcome.error })
+    if (outcome.status === 'rejected' && lane !== this.#deadLetters) {
+      outputs.add(lane, made, outcome.error)
       return
     }
-    if (this.#givenUp.has(ordinal)) return
-    this.#givenUp.add(ordinal)
-    try {
-      this.giveUp(ordinal, { error: outcome.error, phase: 'sink', attempts: 1 })
-    } catch (error) {
-      refused.push({ ordinal, error })
+    if (lane !== this.#deadLetters) outputs.comesAgain(made)
+    refused.push({ ordinal: made.ordinal, error: outcome.error })
+  }
+
+  #giveUpOutputs(outputs: RefusedOutputs, refused: Undelivered[]): void {
+    for (const { ordinal, step, failure, index } of outputs.givenUp()) {
+      try {
+        const { entry, record } = this.#parts.deadLetterOf(ordinal, failure, step)
+        this.putDeadLetter(ordinal, entry, record, index)
+      } catch (error) {
+        refused.push({ ordinal, error })
+      }
     }
   }
 
@@ -197,6 +200,7 @@ const tooLate = (ordinal: number): Undelivered => ({
 
 /** Our own errors that somebody must act on: their messages name the stage, the table or the key, and the remedy. */
 const toldInFull: ReadonlySet<string> = new Set([
+  'commit-too-large',
   'foreign-item',
   'foreign-table',
   'frame-newer',
@@ -210,6 +214,7 @@ const toldInFull: ReadonlySet<string> = new Set([
   'slots-changed',
   'state-changed',
   'state-table-unusable',
+  'state-too-large',
 ])
 
 /** What a log line may say of an error: not its message, which may quote a value, unless it is one of ours to act on. */

@@ -12,10 +12,11 @@ import type { KeyedLink, KeyedLinkContext, StepTimes } from '../operators/keyed/
 import { lateSide } from '../operators/keyed/window/window.ts'
 import type { Emit } from '../operators/operator.ts'
 import type { StagePlan } from '../plan/plan.ts'
-import type { KeyDraft, TimerDomain } from '../state/key-draft.ts'
+import type { KeyDraft } from '../state/key-draft.ts'
 import { keyOfText } from '../state/key-encoding.ts'
 import type { StateValue } from '../state/state-store.ts'
 import { consumersOf, type GraphNode, type KeyedNode, labelOf, type ToNode } from '../topology/graph.ts'
+import type { FiredTimer } from './dead-letter.ts'
 import type { FeedLane, StepPlace } from './feed-lane.ts'
 import type { Lane } from './lane.ts'
 import type { Trace } from './purity.ts'
@@ -41,6 +42,8 @@ export interface RunTarget {
   latest?: string | undefined
   /** How often each such operator has emitted in the step at hand; missing until one does. */
   emissions?: Map<string, number>
+  /** The timer that is firing. */
+  timer?: DueTimer | undefined
   /** Records that the step at hand found too late for their windows. */
   late?: number
   /** Where everything that any step hands on is noted, to compare two runs of one record. */
@@ -52,6 +55,8 @@ export interface KeyedTarget {
   readonly draft: KeyDraft
   readonly operatorStates: { readonly [storedName: string]: StateValue }
   times: StepTimes
+  /** True while a timer fires, in the step of a record too. */
+  isFiring: boolean
   /** What a result carries on. */
   resultOf(eventTimeMs: number): RecordInfo
   /** What names the step's outputs to sinks: it is not the record that the steps see. */
@@ -59,11 +64,7 @@ export interface KeyedTarget {
 }
 
 /** A timer whose time has come. */
-export interface DueTimer {
-  readonly domain: TimerDomain
-  readonly name: string
-  readonly timeMs: number
-}
+export type DueTimer = FiredTimer
 
 export class StageProgram {
   readonly #stage: StagePlan
@@ -95,16 +96,28 @@ export class StageProgram {
   }
 
   /** Fires a timer of that stored name: of the operator, or `<operator>.<timer>`. Throws what its steps throw. */
-  fire({ domain, name, timeMs }: DueTimer, target: RunTarget): void {
+  fire(timer: DueTimer, target: RunTarget): void {
+    const { domain, name, timeMs } = timer
     this.#target = target
-    // A timer of an operator that is no more fires into the void.
-    this.#timers.get(operatorOf(name))?.fire?.(domain, name, timeMs)
+    target.timer = timer
+    try {
+      // A timer of an operator that is no more fires into the void.
+      this.#timers.get(operatorOf(name))?.fire?.(domain, name, timeMs)
+    } finally {
+      target.timer = undefined
+    }
   }
 
   /** Lets a timer pass whose firing was given up. */
   skip({ domain, name, timeMs }: DueTimer, target: RunTarget): void {
     this.#target = target
     this.#timers.get(operatorOf(name))?.skip?.(domain, name, timeMs)
+  }
+
+  /** Lets a timer pass where even `skip` throws: its operator begins anew. */
+  drop({ name }: DueTimer, target: RunTarget): void {
+    this.#target = target
+    this.#timers.get(operatorOf(name))?.drop?.()
   }
 
   /** Runs a record as far as the lookups, so that they learn its keys. */
@@ -245,9 +258,13 @@ export class StageProgram {
       noteLatest(lane, target)
       const key = lane.key === undefined ? undefined : keyOf(lane, value)
       target.trace?.note(`the key function of sink "${lane.name}"`, key)
-      const place = lane.items.length - lane.mark
-      lane.items.push(lane.sink.prepare({ value, key, record: target.keyed?.outputRecord() ?? record, index: place }))
-      lane.ordinals.push(target.ordinal)
+      const output = {
+        value,
+        key,
+        record: target.keyed?.outputRecord() ?? record,
+        index: lane.items.length - lane.mark,
+      }
+      lane.put(output, target.ordinal, target.place, target.timer)
       target.pending++
     }
   }

@@ -27,7 +27,7 @@ export type Outcome =
   | { readonly status: 'delivered' }
   /** Not now: the input record goes back to the source, with everything after it in its partition. */
   | { readonly status: 'retry'; readonly error: Error }
-  /** Never: the input record becomes a dead letter. */
+  /** Never: the output becomes a dead letter, with the input record that it was made of. */
   | { readonly status: 'rejected'; readonly error: Error }
 
 /** The one outcome that carries nothing. */

@@ -13,7 +13,7 @@
  * 5. Nothing is reported as done because an error was caught: a sink that throws, or answers for fewer items than it was
  *    given, has delivered nothing.
  */
-import type { Duration } from '../core/duration.ts'
+import { type Duration, msOf } from '../core/duration.ts'
 import { ConfigurationError } from '../core/errors.ts'
 import type { StatelessStage } from '../plan/plan.ts'
 import type { BatchResult, PartitionBatch } from './batch.ts'
@@ -61,6 +61,9 @@ export function checkOptions({
   attempts = 3,
   mostKeysPerCommit = 4_000,
   warmKeys = 20_000,
+  deadlineMargin,
+  retention,
+  marksEvery,
 }: RunnerOptions): void {
   positive('attempts', attempts)
   positive('mostKeysPerCommit', mostKeysPerCommit)
@@ -68,6 +71,9 @@ export function checkOptions({
   positive('tries', tries)
   positive('maxOutputsPerRecord', maxOutputsPerRecord)
   positive('maxPendingOutputs', maxPendingOutputs)
+  for (const [name, length] of Object.entries({ deadlineMargin, retention, marksEvery })) {
+    if (length !== undefined) msOf(`${name} is`, length, 0, 'give a length of time, such as seconds(1).')
+  }
 }
 
 /** Runs the batches of one stage; made once per execution environment. */

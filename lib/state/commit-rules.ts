@@ -10,6 +10,7 @@
  */
 import { invariant, TerminalError } from '../core/errors.ts'
 import { entryKey, keyItemKey, manifestKey, progressKey, type TableKey } from './key-encoding.ts'
+import { readKeyOwn } from './key-own.ts'
 import { keyPath } from './key-path.ts'
 import type { DueEntry, KeyCommit, KeyItem, StateValue, TimerDomain } from './state-store.ts'
 import { CheckedCopy, checkValue, sizeOf } from './values.ts'
@@ -48,6 +49,8 @@ interface Sized {
   readonly key: string
   readonly state: string | undefined
   readonly bytes: number
+  /** Of a key's item: what it remembers of redriven records, where that is more than any state. */
+  readonly redriven?: { readonly records: number; readonly bytes: number }
 }
 
 /** A commit as it will be read back. Only {@link checkedCommit} and {@link checkedDraft} make one; it stays as it is. */
@@ -224,13 +227,22 @@ function keyItemSize(key: string, { states, own }: Pick<KeyItem, 'states' | 'own
     bytes += stateBytes
     if (stateBytes > mostBytes) [state, mostBytes] = [name, stateBytes]
   }
-  return { key, state, bytes }
+  const { redrives } = readKeyOwn(own)
+  if (redrives === undefined) return { key, state, bytes }
+  const redriven = { records: Object.keys(redrives).length, bytes: sizeOf(redrives) }
+  return redriven.bytes > mostBytes ? { key, state, bytes, redriven } : { key, state, bytes }
 }
 
-function checkItemSize({ key, state, bytes }: Sized, limits: StateLimits): void {
+function checkItemSize({ key, state, bytes, redriven }: Sized, limits: StateLimits): void {
   const { stage, mostItemBytes = defaultMostItemBytes, largeItemBytes = defaultLargeItemBytes, onLargeItem } = limits
   if (bytes >= largeItemBytes) onLargeItem?.({ stage, key, state, bytes })
   if (bytes <= mostItemBytes) return
+  if (redriven !== undefined) {
+    throw new TerminalError(
+      `${keyPath(key, stage)}: the item would have ${bytes} bytes, where ${mostItemBytes} are allowed, and ${redriven.bytes} of them name the ${redriven.records} redriven records that the key remembers, each for as long as the stage's input is retained: redrive this one again when that has passed for some of them`,
+      { code: 'state-too-large' },
+    )
+  }
   if (state === undefined) {
     throw new TerminalError(
       `stage "${stage}": the item of ${JSON.stringify(shown(key))} would have ${bytes} bytes, where ${mostItemBytes} are allowed`,
@@ -248,7 +260,7 @@ function checkTransaction(sizes: readonly Sized[], { stage }: StateLimits): void
   if (sizes.length <= mostTransactionItems && bytes <= mostTransactionBytes) return
   const { key, state } = sizes.at(-1) as Sized
   throw new TerminalError(
-    `${pathOf(stage, key, String(state))} takes part in a commit of ${sizes.length} items and ${bytes} bytes, where a transaction holds ${mostTransactionItems} and ${mostTransactionBytes}: change fewer entries of one key per record`,
+    `${pathOf(stage, key, String(state))} takes part in a commit of ${sizes.length} items and ${bytes} bytes, where a transaction holds ${mostTransactionItems} and ${mostTransactionBytes}: change fewer entries of one key per record, and per timer`,
     { code: 'commit-too-large' },
   )
 }

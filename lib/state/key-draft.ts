@@ -2,15 +2,17 @@
  * One key's state while a batch runs: what was read, and what the steps so far made of it.
  *
  * 1. Between `begin` and `accept` or `rollback` a step runs. What it changed is kept whole or not at all.
- * 2. The key's times are the largest of its records so far, the one at hand included. They move with every step, whatever
- *    else it does, and are committed where a TTL goes by them: otherwise the cut of a batch could bring back what expired.
+ * 2. The key's times are the largest of its records so far, the one at hand included, and what its timers have moved them to. They
+ *    move with every step, whatever else it does, and are committed where a TTL goes by them: otherwise the cut of a batch could
+ *    bring back what expired.
  * 3. What has expired is never handed out, and leaves the key's item with the next commit. An expired entry is left to the
  *    table's own TTL, unless a step touches it.
  * 4. Timers are part of the key's item, and of the step like any state.
  * 5. The entries of a key without an item are none: what is still there of an earlier life of the key does not count.
  */
-import { invariant, TerminalError } from '../core/errors.ts'
-import { commitOf, type EntryBook, timeOf, type UndeclaredState } from './key-commit.ts'
+import { invariant, isRetryable, TerminalError } from '../core/errors.ts'
+import { EntryNotLoaded } from './entry-not-loaded.ts'
+import { commitOf, type DraftContent, type EntryBook, timeOf, type UndeclaredState } from './key-commit.ts'
 import { compareUtf8 } from './key-encoding.ts'
 import { type KeyOwn, readKeyOwn, readTouched } from './key-own.ts'
 import { keyPath } from './key-path.ts'
@@ -19,33 +21,20 @@ import { StateCell } from './state-cell.ts'
 import type { StateAccess } from './state-links.ts'
 import type { EntryItem, KeyCommit, KeyItem, StateValue, TimerDomain } from './state-store.ts'
 import type { StateDeclaration } from './states.ts'
+import { StepCells } from './step-cells.ts'
 import { changeTexts, type StepChange } from './step-changes.ts'
 
+export { EntryNotLoaded } from './entry-not-loaded.ts'
 export type { KeyTimer } from './key-timers.ts'
 export { linkStates } from './state-links.ts'
 export type { TimerDomain } from './state-store.ts'
 
-/** When the record of a step was, as its TTLs see it. */
+/** When the record of a step was, as its TTLs see it; of a step of timers, what the key's times are at least. */
 export interface StepTime {
   /** In ms since 1970 UTC; minus infinity where the record moves no time. */
   readonly eventTimeMs: number
   /** When the broker took in the record that it comes from, in ms since 1970 UTC. */
   readonly arrivalTimeMs: number
-}
-
-/** Thrown by a map view for what was not loaded yet: the runtime loads it and runs the step again. Do not catch it. */
-export class EntryNotLoaded extends Error {
-  override readonly name = 'EntryNotLoaded'
-  /** The stored name. */
-  readonly state: string
-  /** Undefined for all entries. */
-  readonly entry: string | undefined
-
-  constructor(state: string, entry: string | undefined) {
-    super(`the entries of the map state ${state} are not loaded yet: let this error pass`)
-    this.state = state
-    this.entry = entry
-  }
 }
 
 /** What was loaded of a map state. */
@@ -94,12 +83,10 @@ export class KeyDraft implements StateAccess {
   readonly #timesBefore: Times
   /** When the record of the step at hand arrived. */
   #stepArrivedAtMs = Number.NEGATIVE_INFINITY
-  /** Counts the steps, so that a cell knows whether the one at hand changed it already. */
-  #step = 0
-  /** The first `#stepSize` of these are what the step at hand changed: to empty the array would cost an allocation per step. */
-  readonly #stepCells: StateCell[] = []
-  #stepSize = 0
+  readonly #stepCells = new StepCells()
   readonly #stepRedrives: string[] = []
+  /** What a view threw first in the step at hand that is not the step's to answer. */
+  #stepEnd: Error | undefined
 
   #isChanged = false
   readonly #changedEntries = new Set<StateCell>()
@@ -178,13 +165,24 @@ export class KeyDraft implements StateAccess {
     this.#entriesOf(state).isComplete = true
   }
 
-  /** A step begins. What an earlier one left that was neither accepted nor rolled back is undone. */
-  begin({ eventTimeMs, arrivalTimeMs }: StepTime): void {
+  /**
+   * A step begins, of a record or of timers alone. What an earlier one left that was neither accepted nor rolled back is undone.
+   */
+  begin({ eventTimeMs, arrivalTimeMs }: StepTime, isOfRecord = true): void {
     this.rollback()
-    this.#step += 1
-    this.#stepArrivedAtMs = arrivalTimeMs
+    this.#stepCells.begin()
+    this.#stepEnd = undefined
+    this.#stepArrivedAtMs = isOfRecord ? arrivalTimeMs : Number.NEGATIVE_INFINITY
     if (this.#keepsEventTime && eventTimeMs > this.#times.eventTimeMs) this.#times.eventTimeMs = eventTimeMs
     if (this.#keepsArrivalTime && arrivalTimeMs > this.#times.arrivalTimeMs) this.#times.arrivalTimeMs = arrivalTimeMs
+  }
+
+  /**
+   * Throws what a view threw in the step at hand that is not the step's to answer: an entry that is not loaded, or a value of a
+   * newer release. To be called behind whatever is the user's, which may have caught it.
+   */
+  throwAgain(): void {
+    if (this.#stepEnd !== undefined) throw this.#stepEnd
   }
 
   /** The step is done: what it wrote is kept, and the draft includes `position`. */
@@ -192,11 +190,8 @@ export class KeyDraft implements StateAccess {
     // The message is made only where it is needed: this happens once per record.
     if (!(position > this.#position)) invariant(false, `a draft went from position ${this.#position} to ${position}`)
     this.#position = position
-    for (let i = 0; i < this.#stepSize; i += 1) {
-      const cell = this.#stepCells[i] as StateCell
-      if (cell.place.entry !== undefined) this.#changedEntries.add(cell)
-    }
-    if (this.#stepSize > 0 || this.#timers?.isChanged || this.#stepRedrives.length > 0) this.#isChanged = true
+    this.#stepCells.addEntriesTo(this.#changedEntries)
+    if (this.#stepCells.isChanging || this.#timers?.isChanged || this.#stepRedrives.length > 0) this.#isChanged = true
     const { eventTimeMs, arrivalTimeMs } = this.#timesBefore
     if (this.#times.eventTimeMs !== eventTimeMs || this.#times.arrivalTimeMs !== arrivalTimeMs) this.#isChanged = true
     this.#endStep()
@@ -214,7 +209,7 @@ export class KeyDraft implements StateAccess {
 
   /** The step threw: all is as before `begin`. */
   rollback(): void {
-    for (let i = 0; i < this.#stepSize; i += 1) this.#stepCells[i]?.rollback()
+    this.#stepCells.rollback()
     this.#timers?.rollback()
     for (const id of this.#stepRedrives) this.#redrives.delete(id)
     copyTimes(this.#timesBefore, this.#times)
@@ -223,18 +218,14 @@ export class KeyDraft implements StateAccess {
 
   #endStep(): void {
     copyTimes(this.#times, this.#timesBefore)
-    this.#stepSize = 0
+    this.#stepCells.end()
     this.#timers?.accept()
     if (this.#stepRedrives.length > 0) this.#stepRedrives.length = 0
   }
 
   /** What the step at hand changed so far. */
   changes(): readonly StepChange[] {
-    const changes: StepChange[] = []
-    for (let i = 0; i < this.#stepSize; i += 1) {
-      const cell = this.#stepCells[i] as StateCell
-      changes.push({ place: cell.place, value: cell.encoded() })
-    }
+    const changes = this.#stepCells.changes()
     if (this.#timers?.isChanged) changes.push(...this.#timers.changes())
     return changes
   }
@@ -287,25 +278,31 @@ export class KeyDraft implements StateAccess {
 
   /** What to write: `nowMs` is the time on the wall, `retentionMs` for how long a record may be on its way here. */
   commit(nowMs: number, retentionMs: number): KeyCommit {
-    const { commit, book } = commitOf(
-      {
-        key: this.key,
-        readPosition: this.#readPosition,
-        position: this.#position,
-        times: this.#times,
-        keepsEntries: this.#keepsEntries,
-        cells: this.#cells.values(),
-        undeclared: this.#undeclared,
-        changedEntries: this.#changedEntries,
-        book: this.#book,
-        timers: this.#timers?.toStored(),
-        redrives: this.#redrives,
-      },
-      nowMs,
-      retentionMs,
-    )
+    const { commit, book } = commitOf(this.#content(this.#position, this.#changedEntries), nowMs, retentionMs)
     this.#bookOfCommit = book
     return commit
+  }
+
+  /** What there would be to write if the step at hand were accepted as it is. */
+  commitOfStep(position: number, nowMs: number, retentionMs: number): KeyCommit {
+    const entries = this.#stepCells.addEntriesTo(new Set(this.#changedEntries))
+    return commitOf(this.#content(position, entries), nowMs, retentionMs).commit
+  }
+
+  #content(position: number, changedEntries: Iterable<StateCell>): DraftContent {
+    return {
+      key: this.key,
+      readPosition: this.#readPosition,
+      position,
+      times: this.#times,
+      keepsEntries: this.#keepsEntries,
+      cells: this.#cells.values(),
+      undeclared: this.#undeclared,
+      changedEntries,
+      book: this.#book,
+      timers: this.#timers?.toStored(),
+      redrives: this.#redrives,
+    }
   }
 
   /** What `commit` gave last took place, and no step ran since. */
@@ -336,6 +333,12 @@ export class KeyDraft implements StateAccess {
     this.#remove(this.#cellOf(state))
   }
 
+  /** Removes a state of the key's item whatever it is, also one that cannot be read. */
+  drop(state: string): void {
+    const cell = this.#cellOf(state)
+    if (cell.value !== undefined) this.#stepCells.note(cell).clear()
+  }
+
   readEntry(state: string, entry: string): unknown {
     return this.#read(this.#entryOf(state, entry))
   }
@@ -350,7 +353,7 @@ export class KeyDraft implements StateAccess {
 
   readEntries(state: string): readonly (readonly [entry: string, value: unknown])[] {
     const { cells, isComplete } = this.#entriesOf(state)
-    if (!isComplete) throw new EntryNotLoaded(state, undefined)
+    if (!isComplete) throw this.#ends(new EntryNotLoaded(state, undefined))
     const visible: [string, unknown][] = []
     for (const [entry, cell] of cells) {
       const value = this.#read(cell)
@@ -361,7 +364,7 @@ export class KeyDraft implements StateAccess {
 
   #isVisible(cell: StateCell): boolean {
     if (cell.value === undefined) return false
-    cell.makeReady()
+    this.#makeReady(cell)
     return !cell.isExpiredAt(timeOf(cell, this.#times))
   }
 
@@ -372,12 +375,23 @@ export class KeyDraft implements StateAccess {
     return cell.handOut()
   }
 
+  #makeReady(cell: StateCell): void {
+    try {
+      this.#stepCells.makeReady(cell)
+    } catch (error) {
+      throw isRetryable(error) ? this.#ends(error as Error) : error
+    }
+  }
+
+  #ends<E extends Error>(error: E): E {
+    this.#stepEnd ??= error
+    return error
+  }
+
   /** Notes that the step changes the cell, and touches it. */
   #change(cell: StateCell): StateCell {
-    if (cell.begin(this.#step)) {
-      this.#stepCells[this.#stepSize] = cell
-      this.#stepSize += 1
-    }
+    this.#makeReady(cell)
+    this.#stepCells.note(cell)
     if (cell.declaration.ttl !== undefined) cell.touchedMs = this.#touchTimeOf(cell)
     return cell
   }
@@ -443,7 +457,7 @@ export class KeyDraft implements StateAccess {
         { code: 'unsupported-key' },
       )
     }
-    if (!entries.isComplete) throw new EntryNotLoaded(state, entry)
+    if (!entries.isComplete) throw this.#ends(new EntryNotLoaded(state, entry))
     return this.#addEntry(entries, state, entry, undefined)
   }
 

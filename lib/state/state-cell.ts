@@ -57,6 +57,8 @@ export class StateCell {
   #touchedBeforeMs = Number.NaN
   #hasBytesBefore = false
   #encodedBefore: StateValue | undefined
+  #versionBefore = 0
+  #isReadyBefore = false
 
   constructor(declaration: StateDeclaration, place: CellPlace, stored: StoredValue | undefined) {
     this.declaration = declaration
@@ -130,7 +132,7 @@ export class StateCell {
     return this.#encoded
   }
 
-  /** Brings a value from the store to our version, and freezes it. Throws for one of a newer version. */
+  /** Brings a value from the store to our version, and freezes it; what throws leaves it as it is. Throws for one of a newer version. */
   makeReady(): void {
     if (this.#isReady) return
     const { version, upcast } = this.declaration
@@ -141,22 +143,40 @@ export class StateCell {
       )
     }
     let value: unknown = this.value
-    this.#hasBytes = freezeValue(this.value as StateValue)
+    let hasBytes = freezeValue(this.value as StateValue)
     for (let older = this.version; older < version; older += 1) value = upcast[older]?.(value)
-    if (this.version < version) this.#take(value)
+    if (this.version < version) {
+      const copy = new CheckedCopy(this, 'frozen')
+      value = copy.of(value)
+      hasBytes = copy.hasBytes
+    }
+    if (this.declaration.kind === 'packed') {
+      const decoded = this.declaration.decode(value as StateValue)
+      this.#encoded = value as StateValue
+      this.value = decoded
+      this.#hasBytes = false
+    } else {
+      this.value = value
+      this.#hasBytes = hasBytes
+    }
     this.version = version
     this.#isReady = true
-    if (this.declaration.kind !== 'packed') return
-    this.#encoded = this.value as StateValue
-    this.value = this.declaration.decode(this.#encoded)
-    this.#hasBytes = false
   }
 
-  /** Notes what the cell is before the step. True on the step's first call. */
+  /** The value as it was before `makeReady` brought it to our version. */
+  undoUpcast(value: unknown, version: number): void {
+    this.value = value
+    this.version = version
+    this.#isReady = false
+    this.#encoded = undefined
+  }
+
+  /** Notes what the cell, ready or not, is before the step. True on the step's first call. */
   begin(step: number): boolean {
     if (this.#step === step) return false
-    this.makeReady()
     this.#step = step
+    this.#versionBefore = this.version
+    this.#isReadyBefore = this.#isReady
     this.#valueBefore = this.value
     this.#touchedBeforeMs = this.touchedMs
     this.#hasBytesBefore = this.#hasBytes
@@ -170,6 +190,8 @@ export class StateCell {
     this.touchedMs = this.#touchedBeforeMs
     this.#hasBytes = this.#hasBytesBefore
     this.#encoded = this.#encodedBefore
+    this.version = this.#versionBefore
+    this.#isReady = this.#isReadyBefore
   }
 
   /** Takes a value of the user's. Throws a TerminalError for what the table could not return unchanged. */
@@ -204,6 +226,8 @@ export class StateCell {
 
   clear(): void {
     this.value = undefined
+    this.version = this.declaration.version
+    this.#isReady = true
     this.#hasBytes = false
     this.#encoded = undefined
   }

@@ -1,11 +1,14 @@
 /** What every keyed state may say beside its type: how long a value is visible, and how older values are read. */
-import type { Duration } from '../core/duration.ts'
+import { type Duration, msOf } from '../core/duration.ts'
 import { ConfigurationError } from '../core/errors.ts'
 
 /**
  * How long a value is visible. Each key has a time of its own, which only moves forward: the largest event time, or the
  * largest arrival time, of its records so far. A value that was touched at the key's time `t` is gone from `t + after` on.
- * So it makes no difference when, or how often, records are processed, and a key without records keeps what it has.
+ * So it makes no difference when, or how often, records are processed, and a key without records keeps what it has, but for its timers:
+ * where one fires without a record of its key, the key's time is at least that of the oldest record that may still come. By event time
+ * that is a day behind the watermark; by processing time, as far behind the time reached as the source and the streams between keep
+ * records (seven days where nobody says).
  *
  * Entries of a map state and elements are alike: each entry lives by itself; a list lives as one value.
  *
@@ -105,9 +108,7 @@ function checkTtl(kind: string, { by, after, refreshedOn = 'write' }: Ttl): void
   if (by !== 'event-time' && by !== 'processing-time') {
     throw new ConfigurationError(`${kind}: a ttl by "${String(by)}": say 'event-time' or 'processing-time'.`)
   }
-  if (!(after?.ms > 0)) {
-    throw new ConfigurationError(`${kind}: a ttl of ${after?.ms} ms: give a length of time, such as hours(1).`)
-  }
+  msOf(`${kind}: a ttl of`, after, 1, 'give a length of time, such as hours(1).')
   if (refreshedOn !== 'write' && refreshedOn !== 'read-and-write') {
     throw new ConfigurationError(
       `${kind}: a ttl that is refreshed on "${String(refreshedOn)}": say 'write' or 'read-and-write'.`,

@@ -1,6 +1,6 @@
 /** The topology builder: inert data, safe to load at synth time and in tests. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import type { Duration } from '../core/duration.ts'
+import { type Duration, msOf } from '../core/duration.ts'
 import { ConfigurationError } from '../core/errors.ts'
 import { type Format, json } from '../core/format.ts'
 import type { RecordInfo } from '../core/record.ts'
@@ -61,6 +61,12 @@ function checkName(what: string, name: string): void {
   )
 }
 
+/** The ms of an option of a source; undefined where it is left out. */
+const lengthOf = (source: string, option: string, length: Duration | undefined): number | undefined =>
+  length === undefined
+    ? undefined
+    : msOf(`source "${source}": ${option} is`, length, 0, 'give a length of time, such as minutes(5), or leave it out.')
+
 /**
  * Declares what a stream application reads, does and writes.
  *
@@ -89,7 +95,7 @@ export class Topology {
   /**
    * Declares a source. Its values are what any Standard Schema (zod, valibot, arktype and others) makes of the decoded
    * payload or, without a schema, what a format reads. Throws a {@link ConfigurationError} for a name that is taken or
-   * cannot be one.
+   * cannot be one, and for an option that is no length of time.
    *
    * @example
    * const orders = app.source('orders', Order, { eventTime: isoTime((order) => order.placedAt) })
@@ -119,8 +125,8 @@ export class Topology {
       format,
       schema,
       eventTime: options.eventTime as EventTime<unknown> | undefined,
-      outOfOrdernessMs: options.outOfOrderness?.ms ?? 0,
-      skewLimitMs: options.skewLimit?.ms,
+      outOfOrdernessMs: lengthOf(name, 'outOfOrderness', options.outOfOrderness) ?? 0,
+      skewLimitMs: lengthOf(name, 'skewLimit', options.skewLimit),
       onDelete: options.onDelete,
     }
     const added = this.#add(node)

@@ -46,6 +46,26 @@ test('what stages with progress and with state say of a record is read back, and
   }
 })
 
+test('what is said of an output that a sink refused is read back, and must be whole', () => {
+  const timer = { domain: 'event-time', name: 'w', timeMs: 5 } as const
+  for (const output of [
+    { sink: 'out', index: 1, value: null },
+    { sink: 'out', index: 0, value: 'MQ==', timer },
+  ]) {
+    const entry = entryAt('1', { output })
+    expect(readDeadLetter(entryText(entry))).toEqual(entry)
+  }
+  for (const output of [
+    null,
+    { sink: 'out', index: 0.5, value: null },
+    { sink: 'out', index: 0, value: 7 },
+    { sink: 'out', index: 0, value: null, timer: { ...timer, timeMs: 'noon' } },
+  ]) {
+    const text = JSON.stringify({ ...entryAt('1'), output })
+    expect([output, readDeadLetter(text)]).toEqual([output, { problem: 'it is not a dead letter of Millrace' }])
+  }
+})
+
 test('a handle is short and stays the same', () => {
   expect(deadLetterHandle('orders/shardId-000000000000/49545/0')).toMatch(/^[0-9a-f]{8}$/)
   expect(deadLetterHandle('a')).toBe('ca978112')

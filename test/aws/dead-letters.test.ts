@@ -104,6 +104,17 @@ describe('fitEntry', () => {
     expect(parse(text).omitted?.bytes).toBe(2_000_000)
   })
 
+  test('without a bucket keeps the record of an output that a sink refused as too large, and leaves out the output', () => {
+    const output = { sink: 'alerts', index: 0, value: large.toString('base64') }
+    const { text } = fitEntry({ ...letter(Buffer.from('{}')), output }, limitBytes, undefined)
+    expect(parse(text)).toEqual({ ...letter(Buffer.from('{}')), output: { ...output, value: null } })
+    const both = fitEntry({ ...letter(large), output }, limitBytes, undefined)
+    expect(parse(both.text)).toMatchObject({ payload: null, output: { value: null }, omitted: {} })
+    const offloaded = fitEntry({ ...letter(Buffer.from('{}')), output }, limitBytes, 'bucket')
+    expect(parse(offloaded.text)).toMatchObject({ output: { sink: 'alerts', value: null }, offloaded: {} })
+    expect(parse(offloaded.object?.text ?? '')).toMatchObject({ output })
+  })
+
   test('fits also where headers, key and message are what is large', () => {
     const record = new SourceRecord({
       source: 'orders',

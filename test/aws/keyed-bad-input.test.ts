@@ -11,7 +11,7 @@ import { StateTable, tableName } from './state-table.ts'
 const schema = z.object({ key: z.string(), n: z.number() })
 
 interface Release {
-  readonly topology?: string
+  readonly topology?: 'app' | 'other'
   readonly stage?: string
   readonly slots?: number
   readonly version?: 1 | 2
@@ -38,8 +38,10 @@ function release({ topology = 'app', stage = 'by-key', slots = 4, version = 1, k
   return { app, out, stage }
 }
 
-/** Releases of an application, one after the other, on one table and one set of streams. */
+/** Releases of an application, one after the other, on the same tables and streams. */
 class Releases {
+  /** Of the stage that feeds, in each topology one of its own. */
+  readonly feeding = { app: new StateTable(), other: new StateTable() }
   readonly table = new StateTable()
   readonly ports = memoryPorts()
   #sent = 0
@@ -47,9 +49,12 @@ class Releases {
   /** Sends a record to the source; answers of the feeding stage, and of the keyed one or why it rejects. */
   async send(given: Release) {
     const { app, out, stage } = release(given)
-    const store = this.table.store({ stage })
     const { ports } = this
-    const state = (name: string) => ports.state(name) && store
+    const stores = new Map([
+      ['values', this.feeding[given.topology ?? 'app'].store({ stage: 'values' })],
+      [stage, this.table.store({ stage })],
+    ])
+    const state = (name: string) => stores.get(name)
     const handler = streamHandler(app, { ports: { ...ports, state } })
     const fed = await handler(kinesisEvent([{ key: 'a', n: 1 }], { firstIndex: this.#sent++ }), lambdaContext())
     const failures: unknown[] = []
@@ -72,7 +77,7 @@ class Releases {
 test('a feeding stage whose table is gone publishes nothing, and the record goes back', async () => {
   const releases = new Releases()
   expect(await releases.send({})).toEqual({ fed: 0, failures: [], received: ['a 1'] })
-  releases.table.model.call('DeleteTable', { TableName: tableName })
+  releases.feeding.app.model.call('DeleteTable', { TableName: tableName })
   expect(await releases.send({})).toMatchObject({ fed: 1, failures: [] })
   expect(releases.codes).toEqual(['state-table-unusable'])
 })
@@ -108,7 +113,8 @@ test('a keyed stage whose table is gone rejects, and says which table, whose, an
   const ports = memoryPorts()
   const { app } = release({})
   const store = table.store({ stage: 'by-key' })
-  const handler = streamHandler(app, { ports: { ...ports, state: (name) => ports.state(name) && store } })
+  const state = (name: string) => (name === 'by-key' ? store : ports.state(name))
+  const handler = streamHandler(app, { ports: { ...ports, state } })
   await handler(kinesisEvent([{ key: 'a', n: 1 }]), lambdaContext())
   table.model.call('DeleteTable', { TableName: tableName })
   const [event] = ports.takeFrames('by-key')

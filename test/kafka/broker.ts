@@ -1,11 +1,12 @@
 /**
  * The broker that these tests run against: `npm run test:kafka` starts one and says where it is. Without one everything here is
- * skipped, with a loud line.
+ * skipped, with a loud line; with one that cannot do all that a suite needs that suite is, and fails in CI.
  */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { Producer } from '@platformatic/kafka'
 import { openAdmin } from '../../lib/aws/kafka/kafka-admin.ts'
 import { type KafkaConnection, openProducer, openReader } from '../../lib/aws/kafka/kafka-client.ts'
 import { kafkaPasses } from '../../lib/aws/kafka/kafka-failure.ts'
@@ -16,11 +17,24 @@ const address = environment.MILLRACE_TEST_KAFKA
 
 /** A suite that needs a broker. */
 export const withBroker: jest.Describe = address === undefined ? describe.skip : describe
+/** Declares a suite, or skips it aloud: of what was asked for nothing may be left out unseen, and in CI nothing at all. */
+const suiteWith =
+  (variable: string, need: string) =>
+  (name: string, tests: () => void): void => {
+    const isThere = environment[variable] !== undefined
+    if (!isThere && address !== undefined) {
+      const line = `KAFKA BROKER WITHOUT ${need} (${variable}): "${name}" is SKIPPED. Run it with: npm run test:kafka, where MILLRACE_TEST_KAFKA is not set`
+      if (environment.CI) throw new Error(line)
+      process.stderr.write(`\n${line}\n`)
+    }
+    const suite = isThere ? describe : describe.skip
+    suite(name, tests)
+  }
+
 /** A suite that stops and starts the broker, and so needs one of our own. */
-export const withOwnBroker: jest.Describe = environment.KAFKA_NAME === undefined ? describe.skip : describe
+export const withOwnBroker = suiteWith('KAFKA_NAME', 'A NAME, so that it cannot be stopped and started')
 /** A suite that needs the listener with SASL/SCRAM over TLS. */
-export const withSecureBroker: jest.Describe =
-  environment.MILLRACE_TEST_KAFKA_SASL_SSL === undefined ? describe.skip : describe
+export const withSecureBroker = suiteWith('MILLRACE_TEST_KAFKA_SASL_SSL', 'A LISTENER FOR SASL/SCRAM OVER TLS')
 
 if (address === undefined) {
   process.stderr.write('\nNO KAFKA BROKER: tests of Kafka are SKIPPED. Run them with: npm run test:kafka\n')
@@ -94,6 +108,22 @@ export async function recreate(
   await admin().deleteTopic(topic, never())
   // Its deletion takes a moment, in which it is still there.
   while ((await admin().createTopic(topic, { partitions, configs }, never())).id === before?.id) await Promise.resolve()
+}
+
+/** Does what is given while a transaction is open that has written a record to partition 0, and commits it then. */
+export async function inOpenTransaction(topic: string, work: () => Promise<void>): Promise<void> {
+  const writer = new Producer({ clientId: 'millrace-test', ...plain, idempotent: true, transactionalId: `tx-${topic}` })
+  try {
+    const transaction = await writer.beginTransaction()
+    await transaction.send({ messages: [{ topic, partition: 0, value: Buffer.from('open') }] })
+    try {
+      await work()
+    } finally {
+      await transaction.commit()
+    }
+  } finally {
+    await writer.close()
+  }
 }
 
 /** Asks again while what it fails with passes by itself, as it does right after a restart. */

@@ -12,50 +12,27 @@ import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
 import { CloudStandIn } from '../bin/cloud-stand-in.ts'
 import { MillraceProject } from '../bin/millrace-project.ts'
-import { totalsHandler } from '../bin/totals-handler.ts'
+import { TotalsApp } from '../bin/totals-app.ts'
 import { allRecords, never, newTopic, plain, producer, recordsIn, recreate, withBroker } from './broker.ts'
 
 jest.setTimeout(240_000)
 
 const cluster = { brokers: plain.bootstrapBrokers as string[], auth: { kind: 'none' }, tls: false } as const
 const startMs = Date.UTC(2026, 0, 1)
-const file = 'functions/orders/topology.ts'
 const partitions = 4
 /** Records of long ago, by their timestamps, would be past their retention. */
 const keeps = { 'retention.ms': '-1' }
 
-/** Sums up by customer. What is broken refuses a unit: in the stage that feeds, or in the keyed one. */
-const topology = (isBroken: boolean) => `
-import { epochMs, milliseconds, TerminalError, Topology, valueState } from 'millrace'
-import * as z from 'zod'
-export const orders = new Topology('orders-app')
-export const totals = orders.sink<{ customer: string; total: number }>('totals')
-const refuse = (unit: string) => { throw new TerminalError('no price for ' + unit, { code: 'unknown-unit' }) }
-const schema = z.object({ customer: z.string(), unit: z.string(), count: z.number(), at: z.number(), note: z.string() })
-orders
-  .source('orders', schema, { eventTime: epochMs(({ at }) => at), outOfOrderness: milliseconds(5) })
-  .map(({ note, ...order }) => (${isBroken} && order.unit === 'crate' ? refuse(order.unit) : order))
-  .keyBy('by-customer', ({ customer }) => customer)
-  .process('total', {
-    state: { total: valueState<number>() },
-    step: ({ customer, unit, count }, { state }) => {
-      if (${isBroken} && unit === 'barrel') refuse(unit)
-      const total = (state.total.get() ?? 0) + count
-      state.total.set(total)
-      return [{ customer, total }]
-    },
-  })
-  .to(totals)
-`
-
 class Deployed {
   readonly #read = new Map<string, bigint>()
   readonly project: MillraceProject
+  readonly orders: TotalsApp
   readonly cloud: CloudStandIn
   readonly topics: { readonly orders: string; readonly byCustomer: string; readonly dead: string }
 
   private constructor(project: MillraceProject, cloud: CloudStandIn, topics: Deployed['topics']) {
     this.project = project
+    this.orders = new TotalsApp(project)
     this.cloud = cloud
     this.topics = topics
   }
@@ -63,16 +40,17 @@ class Deployed {
   static async create(): Promise<Deployed> {
     const [orders, byCustomer, dead] = await Promise.all([newTopic(2, keeps), newTopic(partitions), newTopic(2)])
     const [project, cloud] = [await MillraceProject.create(), await CloudStandIn.start()]
-    await project.write('functions/orders/handler.ts', totalsHandler(project.directory))
     const dynamodb = localDynamoDBClient(cloud.url)
     for (const stage of ['orders', 'by-customer']) await ensureStateTable(dynamodb, systemClock, `${stage}-table`)
     dynamodb.destroy()
-    return new Deployed(project, cloud, { orders, byCustomer, dead })
+    const deployed = new Deployed(project, cloud, { orders, byCustomer, dead })
+    await deployed.orders.writeHandler()
+    return deployed
   }
 
   async deploy(isBroken: boolean): Promise<void> {
     const { orders, byCustomer, dead } = this.topics
-    await this.project.write(file, topology(isBroken))
+    await this.orders.writeTopology({ feeding: isBroken, keyed: isBroken })
     const common = {
       ...({ formatVersion: 1, topology: 'orders-app', sinks: [{ name: 'totals', kind: 'custom' }] } as const),
       deadLetters: { kind: 'kafka', topic: dead, cluster },
@@ -88,7 +66,7 @@ class Deployed {
       sources: [{ name: 'by-customer', kind: 'kafka', topic: byCustomer, partitions, cluster }],
       state: { tableName: 'by-customer-table' },
     }
-    const entry = join(this.project.directory, 'functions/orders/handler.ts')
+    const entry = join(this.project.directory, TotalsApp.handlerFile)
     await this.cloud.deploy('orders-fn', entry, this.project.directory, feeding)
     await this.cloud.deploy('by-customer-fn', entry, this.project.directory, keyed)
   }
@@ -115,12 +93,6 @@ class Deployed {
   millrace(verb: string, ...flags: readonly string[]) {
     const place = ['--topic', this.topics.dead, '--function', 'orders-fn', '--endpoint', this.cloud.url]
     return this.project.result('dead-letters', verb, ...place, ...flags)
-  }
-
-  /** The last total of each customer: what the state holds. */
-  async totals(): Promise<Readonly<Record<string, number>>> {
-    const lines = (await this.project.read('totals').catch(() => '')).split('\n').filter((line) => line !== '')
-    return Object.fromEntries(lines.map((line) => JSON.parse(line)).map(({ customer, total }) => [customer, total]))
   }
 
   /** As on a machine that knows nothing of what was redriven. */
@@ -165,7 +137,7 @@ withBroker('dead letters in a topic', () => {
     await app.deploy(true)
     await send(order('ann', 'piece', 1), order('ann', 'barrel', 10), order('ann', 'crate', 100))
     await app.process()
-    expect(await app.totals()).toEqual({ ann: 1 })
+    expect(await app.orders.totals()).toEqual({ ann: 1 })
     const listed = await app.millrace('list')
     expect([listed.code, listed.stderr]).toEqual([0, ''])
     expect(listed.stdout).toContain(`2 dead letters of topic ${app.topics.dead}\n`)
@@ -175,7 +147,7 @@ withBroker('dead letters in a topic', () => {
     // The keyed stage fails again when it runs.
     expect([before.code, before.stdout]).toEqual([1, expect.stringContaining('1 done, 1 given up again, 0 returned')])
     await app.process()
-    expect(await app.totals()).toEqual({ ann: 1 })
+    expect(await app.orders.totals()).toEqual({ ann: 1 })
 
     await app.deploy(false)
     const after = await app.millrace('redrive', '--all')
@@ -185,14 +157,14 @@ withBroker('dead letters in a topic', () => {
     const records = { [`${app.topics.orders}-1`]: [expect.objectContaining(rowOf(sent as KafkaRecord))] }
     expect(app.cloud.events.at(-1)).toMatchObject({ eventSource: 'SelfManagedKafka', records })
     await app.process()
-    expect(await app.totals()).toEqual({ ann: 111 })
+    expect(await app.orders.totals()).toEqual({ ann: 111 })
     expect((await app.millrace('redrive', '--all')).stdout).toBe('Nothing to redrive.\n')
 
     await app.forget()
     expect((await app.millrace('redrive', '--all')).stdout).toContain('2 done, 0 given up again')
     await send(order('ann', 'piece', 1))
     await app.process()
-    expect(await app.totals()).toEqual({ ann: 112 })
+    expect(await app.orders.totals()).toEqual({ ann: 112 })
 
     const frames = (await allRecords(app.topics.byCustomer, partitions)).flatMap(({ partition, value }) => {
       const frame = decodeFrame(value as Uint8Array)
@@ -214,7 +186,7 @@ withBroker('dead letters in a topic', () => {
     const done = await app.millrace('redrive', '--all')
     expect([done.code, done.stdout]).toEqual([0, expect.stringContaining('1 done')])
     await app.process()
-    expect(await app.totals()).toEqual({ ann: 100 })
+    expect(await app.orders.totals()).toEqual({ ann: 100 })
 
     await app.forget()
     await recreate(app.topics.orders, 2, keeps)

@@ -23,7 +23,7 @@ function watched(inner: KafkaProducer, refusals = 0) {
   const sent: (readonly KafkaMessage[])[] = []
   let left = refusals
   const watching: KafkaProducer = {
-    topic: (name, signal) => inner.topic(name, signal),
+    topic: (...asked) => inner.topic(...asked),
     close: () => inner.close(),
     async send(topic, messages, signal) {
       sent.push(messages)
@@ -130,6 +130,20 @@ withBroker('kafkaFramePublisher', () => {
       code: 'recreated-topic',
     })
     expect(await recordsIn(topic)).toEqual([])
+  })
+
+  test('a topic that is made again while its writer is warm takes no frames that count', async () => {
+    const topic = await newTopic()
+    const topicId = (await reader().topic(topic, never()))?.id ?? ''
+    const publisher = kafkaFramePublisher({ producer: producer(), topic, partitions: 1, topicId, ...testPorts() })
+    await publisher.publish([frame(0, 'a')], never())
+    await recreate(topic)
+    for (const value of ['b', 'c'])
+      await expect(publisher.publish([frame(0, value)], never())).rejects.toMatchObject({
+        name: 'ConfigurationError',
+        code: 'recreated-topic',
+      })
+    expect((await recordsIn(topic)).map(({ value }) => text(value))).not.toContain('c')
   })
 
   test('frames that the broker does not take before the abort reject, and nothing goes on behind it', async () => {

@@ -1,14 +1,12 @@
 /** A function that is bound to Kafka, as it is deployed: one file, run where no package is near. */
-import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { promisify } from 'node:util'
 import { bundlingFor } from '../../lib/cdk/bundle.ts'
 import { bundleHandler } from '../../lib/local/handler-bundle.ts'
 import { bindingsVariable, type StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { kafkaEvent } from '../../lib/testing/index.ts'
+import { invokeBundle } from '../cdk/bundled-handler.ts'
 import { newTopic, plain, recordsIn, text, withBroker } from './broker.ts'
 
 jest.setTimeout(120_000)
@@ -31,20 +29,12 @@ withBroker('the bundle of a function', () => {
     const topic = await newTopic()
     const file = await bundleHandler({ entry, directory: join(directory, 'kafka'), bindings: bindings(topic) })
     const event = kafkaEvent({ 'in-0': [{ offset: 5, value: 'hello' }] }, { selfManaged: true })
-    const code = `
-      const { handler } = await import(${JSON.stringify(pathToFileURL(file).href)})
-      const answer = await handler(${JSON.stringify(event)}, { getRemainingTimeInMillis: () => 30000 })
-      console.log(JSON.stringify(answer))
-      process.exit()`
-    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], {
-      cwd: directory,
-      env: {
-        [bindingsVariable]: JSON.stringify(bindings(topic)),
-        AWS_REGION: 'eu-central-1',
-        AWS_LAMBDA_FUNCTION_NAME: 'pass-on',
-      },
-    })
-    expect(stdout).toContain('{"batchItemFailures":[]}')
+    const environment = {
+      [bindingsVariable]: JSON.stringify(bindings(topic)),
+      AWS_REGION: 'eu-central-1',
+      AWS_LAMBDA_FUNCTION_NAME: 'pass-on',
+    }
+    expect(await invokeBundle(file, event, environment, 30_000)).toEqual({ batchItemFailures: [] })
     expect((await recordsIn(topic)).map(({ value }) => text(value))).toEqual(['"hello"'])
   })
 })

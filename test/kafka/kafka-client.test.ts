@@ -6,6 +6,7 @@ import { murmur2, partitionOf } from '../../lib/core/kafka-partitioner.ts'
 import {
   admin,
   allRecords,
+  inOpenTransaction,
   never,
   newTopic,
   plain,
@@ -225,6 +226,18 @@ withBroker('a reader', () => {
     // From within the aborted transaction, and behind it.
     expect((await reader().fetch(topic, 0, 2n, never())).records.map(({ value }) => text(value))).toEqual(['kept too'])
     expect((await reader().fetch(topic, 0, 6n, never())).records).toEqual([])
+  })
+
+  test('says what may be read, and where the end is, while a transaction is open', async () => {
+    const topic = await newTopic()
+    await producer().send(topic, [message('a')], never())
+    await inOpenTransaction(topic, async () => {
+      const page = await reader().fetch(topic, 0, 0n, never())
+      expect(page.records.map(({ value }) => text(value))).toEqual(['a'])
+      expect(page).toMatchObject({ nextOffset: 1n, endOffset: 1n })
+      expect(await reader().offsetOf(topic, 0, 'latest', never())).toBe(2n)
+    })
+    expect((await recordsIn(topic)).map(({ value }) => text(value))).toEqual(['a', 'open'])
   })
 
   test('finds places: the beginning, the end and a time', async () => {

@@ -2,12 +2,9 @@
  * The functions of keyed stages on topics as they are deployed: bundled through the constructs, one file each, and run where no
  * package is near, against a broker and an embedded DynamoDB.
  */
-import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { promisify } from 'node:util'
 import { CreateTableCommand } from '@aws-sdk/client-dynamodb'
 import { App, Stack } from 'aws-cdk-lib'
 import { SecurityGroup, Vpc } from 'aws-cdk-lib/aws-ec2'
@@ -24,6 +21,7 @@ import {
 } from '../../lib/plan/stage-bindings.ts'
 import { type TopicRequest, topicResourceType } from '../../lib/plan/topic-request.ts'
 import { kafkaEvent } from '../../lib/testing/index.ts'
+import { invokeBundle } from '../cdk/bundled-handler.ts'
 import { ridesOnTopics } from '../cdk/kafka/keyed-world.ts'
 import { allRecords, newTopic, plain, withBroker } from './broker.ts'
 
@@ -62,31 +60,17 @@ interface Invocation {
   readonly remainingMs?: number
 }
 
-/** Runs the handler of a bundle in a process of its own, as Lambda would, and gives its answer. */
-async function invoke(
+function invoke(
   bundle: keyof typeof bundles,
   event: unknown,
-  { bindings, endpoint = 'http://127.0.0.1:1', remainingMs = 20_000 }: Invocation = {},
+  { bindings, endpoint = 'http://127.0.0.1:1', remainingMs }: Invocation = {},
 ) {
-  const file = pathToFileURL(join(bundles[bundle], 'index.mjs')).href
-  const code = `
-    const { handler } = await import(${JSON.stringify(file)})
-    const context = { getRemainingTimeInMillis: () => ${remainingMs} }
-    const answer = await handler(${JSON.stringify(event)}, context).catch(({ name, message }) => ({ name, message }))
-    console.log('answer ' + JSON.stringify(answer))
-    process.exit()`
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], {
-    cwd: outdir,
-    env: {
-      ...(bindings && { [bindingsVariable]: JSON.stringify(bindings) }),
-      AWS_REGION: 'us-east-1',
-      AWS_ENDPOINT_URL: endpoint,
-      AWS_ACCESS_KEY_ID: 'none',
-      AWS_SECRET_ACCESS_KEY: 'none',
-      AWS_LAMBDA_FUNCTION_NAME: bundle,
-    },
-  })
-  return JSON.parse(/answer (.*)/.exec(stdout)?.[1] ?? 'null')
+  const environment = {
+    ...(bindings && { [bindingsVariable]: JSON.stringify(bindings) }),
+    AWS_ENDPOINT_URL: endpoint,
+    AWS_LAMBDA_FUNCTION_NAME: bundle,
+  }
+  return invokeBundle(join(bundles[bundle], 'index.mjs'), event, environment, remainingMs)
 }
 
 const requestFor = (stage: string, slots: number, partitions: number): TopicRequest => ({
@@ -182,7 +166,7 @@ withBroker('the functions of keyed stages on topics', () => {
   it('make their topics, and pass records on from the source to the sink', async () => {
     // GIVEN topics as the custom resource makes them, and a source and a sink
     const made = async (stage: string, slots: number, partitions: number) => {
-      const { Data } = await invoke('topics', creationOf(requestFor(stage, slots, partitions)))
+      const { Data } = Object(await invoke('topics', creationOf(requestFor(stage, slots, partitions))))
       return { topic: Data.Topic, topicId: Data.TopicId, cluster, partitions }
     }
     const [byDriver, byCity] = [await made('by-driver', 8, 8), await made('by-city', 64, 16)]

@@ -1,8 +1,6 @@
 /** `millrace status | drain | skip` on a deployed application whose stages read topics of a broker; its functions are a stand-in's. */
 import { Admin } from '@platformatic/kafka'
-import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
-import { systemClock } from '../../lib/aws/system-clock.ts'
-import { ensureStateTable, localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
 import { progressName } from '../../lib/runtime/progress/open.ts'
 import { blankKeyedProgress, blankSourceProgress } from '../../lib/runtime/progress/progress.ts'
 import {
@@ -11,8 +9,10 @@ import {
   writeSourceProgress,
 } from '../../lib/runtime/progress/progress-format.ts'
 import type { StateStore } from '../../lib/state/state-store.ts'
+import { stateStore } from '../bin/embedded-tables.ts'
 import { MillraceProject } from '../bin/millrace-project.ts'
 import { StackStandIn } from '../bin/stack-stand-in.ts'
+import { onTopic } from '../bin/visits-app.ts'
 import { closing, never, newTopic, plain, producer, withBroker } from './broker.ts'
 
 jest.setTimeout(240_000)
@@ -32,20 +32,9 @@ withBroker('operating on topics', () => {
     stack = await StackStandIn.start()
     topics = { visits: await newTopic(3), byGuest: await newTopic(2) }
     const dynamodb = localDynamoDBClient(stack.url)
-    const storeOf = async (stage: string) => {
-      await ensureStateTable(dynamodb, systemClock, `${stage}-table`)
-      return new DynamoDBStateStore({ client: dynamodb, tableName: `${stage}-table`, stage, clock: systemClock })
-    }
-    visits = await storeOf('visits')
-    byGuest = await storeOf('by-guest')
-    const bindingsOf = (stage: string, topic: string) => ({
-      formatVersion: 1 as const,
-      topology: 'visits-app',
-      sources: [{ name: stage, kind: 'kafka' as const, topic, clusterArn, cluster }],
-      sinks: [],
-      deadLetters: { kind: 'kafka' as const, topic: 'dead', cluster },
-      state: { tableName: `${stage}-table` },
-    })
+    visits = await stateStore(dynamodb, 'visits')
+    byGuest = await stateStore(dynamodb, 'by-guest')
+    const bindingsOf = (stage: string, topic: string) => onTopic(stage, topic, cluster, clusterArn)
     stack.deploy('fn-by-guest', bindingsOf('by-guest', topics.byGuest))
     stack.mapTopic('fn-by-guest', topics.byGuest, clusterArn, `${topics.byGuest}-group`)
     const feeds = [{ stage: 'by-guest', slots: 4, topic: topics.byGuest, partitions: 2, cluster }]

@@ -2,7 +2,7 @@ import { SourceRecord } from '../../lib/core/record.ts'
 import { slotOf } from '../../lib/core/slot.ts'
 import { type KeyedEntry, redriveFrame } from '../../lib/local/dead-letter-frame.ts'
 import { type DeadLetter, deadLetterOf } from '../../lib/runtime/dead-letter.ts'
-import type { EncodedFrame } from '../../lib/runtime/frames/frame.ts'
+import type { EncodedFrame, RedriveFrame } from '../../lib/runtime/frames/frame.ts'
 import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
 
 const coordinates = { side: 'by-key', slot: 63, number: 7, eventTimeMs: 1_000.5, ownMarkMs: 900 }
@@ -42,6 +42,25 @@ test('the frame has the record as it failed, under the identity of its dead lett
 test('its value has the schema version that it failed with', async () => {
   const { bytes } = (await frameOf(entryOf({ keyed: { ...coordinates, schemaVersion: 3 } }))) as EncodedFrame
   expect(decodeFrame(bytes)).toMatchObject({ schemaVersion: 3 })
+})
+
+test('it has the headers that the record failed with, of an offloaded entry those of its object', async () => {
+  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
+  const pairs = [
+    ['trace', Buffer.from('t-1')],
+    ['trace', Buffer.from([0xff, 0x00])],
+    ['', Buffer.alloc(0)],
+  ] as const
+  const entry = entryOf({ headers: pairs.map(([name, value]) => ({ name, value: base64(value) })) })
+  const offloaded = { key: null, payload: null, offloaded: { bucket: 'b', key: 'k' } }
+  for (const frame of [await frameOf(entry), await frameOf(entryOf(offloaded), 64, async () => entry)]) {
+    const { bytes } = frame as EncodedFrame
+    expect(decodeFrame(bytes)).toMatchObject({
+      records: [{ headers: pairs.map(([name, value]) => ({ name, value })) }],
+    })
+  }
+  const { bytes } = (await frameOf(entryOf())) as EncodedFrame
+  expect((decodeFrame(bytes) as RedriveFrame).records[0]?.headers).toBeUndefined()
 })
 
 test('it goes to the slot of its key, whatever slot it failed in', async () => {

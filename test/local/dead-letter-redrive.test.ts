@@ -162,6 +162,7 @@ test('a function that takes none of five in a row is not asked again, and what i
 })
 
 test('what cannot be redriven from here is refused with the reason, and the function never sees it', async () => {
+  const output = { sink: 'out', index: 0, value: null, timer: { domain: 'event-time', name: 'w', timeMs: 5 } } as const
   const { invoked, outcomes, open } = await run([
     entryAt('1', { topology: 'other-app' }),
     entryAt('2', { source: 'gone' }),
@@ -172,6 +173,7 @@ test('what cannot be redriven from here is refused with the reason, and the func
     entryAt('6', { omitted: { bytes: 9, because: 'large' }, payload: null }),
     entryAt('8', { source: 'by-key', stage: 'by-key', reason: { ...entryAt('8').reason, code: 'frame-corrupt' } }),
     entryAt('9', { source: 'by-key', stage: 'by-key', reason: { ...entryAt('9').reason, phase: 'timer' } }),
+    entryAt('10', { source: 'by-key', stage: 'by-key', reason: { ...entryAt('10').reason, phase: 'sink' }, output }),
   ])
   expect(invoked).toEqual([])
   const reasons = Object.values(outcomes).map((outcome) => ('reason' in outcome ? outcome.reason : outcome.kind))
@@ -181,12 +183,15 @@ test('what cannot be redriven from here is refused with the reason, and the func
     'it is a dead letter of topology "other-app", not of "orders-app"',
     'it is a timer of the keyed stage "by-key" and no record, and timers are not redriven',
     'it is an entry of the stream of the keyed stage "by-key" that could not be read as a frame, so it is not known what records it had',
+    expect.stringMatching(
+      /^it is what a timer or a window of the keyed stage "by-key" put out and a sink refused: no record/,
+    ),
     'its bytes are in s3://b/k only, and it is gone',
     'its bytes were too large for where dead letters go, and redrive does not read SQS',
     'its bytes were too large for where dead letters go, and the source no longer holds the record',
     'the function of topology "orders-app" takes no source "gone": it takes orders',
   ])
-  expect(open).toHaveLength(9)
+  expect(open).toHaveLength(10)
 })
 
 test('bytes that only the source holds are read there; of an aggregate it is the record that was given up', async () => {

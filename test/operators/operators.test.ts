@@ -139,6 +139,17 @@ test('tables carry their settings in ms', () => {
   })
 })
 
+test('a table refuses a bare number, and what is no length of time', () => {
+  const load = async () => new Map<string, number>()
+  const every = minutes(5)
+  expect(() => refreshedTable('r', { load, every: 5 as never })).toThrow('table "r": every is 5: ')
+  expect(() => refreshedTable('r', { load, every, maxStaleness: { ms: Number.NaN } })).toThrow(
+    'table "r": maxStaleness is NaN ms: ',
+  )
+  expect(() => lookup('l', { load, ttl: 60_000 as never })).toThrow('table "l": ttl is 60000: ')
+  expect(() => lookup('l', { load } as never)).toThrow('table "l": ttl is undefined: ')
+})
+
 test('a table cannot be staler than its refresh makes it', () => {
   const load = async () => new Map<string, number>()
   expect(() => refreshedTable('rates', { load, every: minutes(5), maxStaleness: minutes(1) })).toThrow(

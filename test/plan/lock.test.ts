@@ -1,6 +1,27 @@
 import fc from 'fast-check'
 import { minutes } from '../../lib/core/duration.ts'
-import { count, listState, operatorState, plan, Topology, text, tumbling, valueState } from '../../lib/index.ts'
+import {
+  approximateDistinct,
+  collect,
+  count,
+  custom,
+  distinct,
+  first,
+  last,
+  listState,
+  max,
+  mean,
+  min,
+  operatorState,
+  plan,
+  quantile,
+  sum,
+  Topology,
+  text,
+  topN,
+  tumbling,
+  valueState,
+} from '../../lib/index.ts'
 import {
   compareLock,
   type KeyedStageLock,
@@ -38,7 +59,7 @@ describe('lockOf', () => {
           ...{ kind: 'keyed', slots: 64, valueVersion: 1 },
           operators: {
             'per-end': {
-              ...{ kind: 'window', window: 'tumbling(300000 ms)' },
+              ...{ kind: 'window', window: 'tumbling(300000 ms)', aggregators: { lines: 'count' } },
               states: { 'per-end': { kind: 'packed', version: 1 } },
             },
           },
@@ -128,7 +149,130 @@ describe('compareLock, over topologies', () => {
   })
 })
 
+describe('compareLock, over aggregators', () => {
+  const length = (line: string): number => line.length
+  const one = { init: () => 0, add: (n: number) => n + 1, merge: (a: number, b: number) => a + b, result: String }
+  const release = (aggregation: unknown) => {
+    const app = new Topology('app')
+    const sink = app.sink<unknown>('out')
+    const windows = app
+      .source('lines', text())
+      .keyBy('by-line', self)
+      .window(tumbling(minutes(5), { grace: minutes(1) }))
+      .aggregate('per-line', aggregation as { lines: ReturnType<typeof count> }, { emit: 'final' })
+    windows.results.to(sink)
+    windows.late.to(sink)
+    return lockOf(plan(app))
+  }
+  const kindsOf = (lock: TopologyLock) => (lock.stages['by-line'] as KeyedStageLock).operators['per-line']?.aggregators
+  const changes = (before: unknown, now: unknown) => compareLock(release(before), release(now))
+
+  /** All that there are, by the kinds that are recorded of them. */
+  const kinds: Readonly<Record<string, unknown>> = {
+    count: count(),
+    sum: sum(length),
+    mean: mean(length),
+    min: min(length),
+    max: max(length),
+    first: first(),
+    last: last(),
+    distinct: distinct(self),
+    'approximateDistinct(precision: 12)': approximateDistinct(self),
+    'approximateDistinct(precision: 8)': approximateDistinct(self, { precision: 8 }),
+    'quantile(relativeError: 0.01)': quantile(0.9, length),
+    'quantile(relativeError: 0.05)': quantile(0.9, length, { relativeError: 0.05 }),
+    collect: collect({ atMost: 2 }),
+    'topN(order: largest)': topN(2, length),
+    'topN(order: smallest)': topN(2, length, { order: 'smallest' }),
+    custom: custom(one),
+  }
+
+  test('every one is recorded by its name with its kind, and with what else decides what it stores', () => {
+    const byName = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, kind]))
+    expect(kindsOf(release(kinds))).toEqual(byName)
+  })
+
+  test.each(Object.keys(kinds))('whatever %s becomes is named, unless it is that again', (kind) => {
+    for (const [other, aggregator] of Object.entries(kinds)) {
+      expect(changes({ x: kinds[kind] }, { x: aggregator })).toEqual(
+        other === kind
+          ? []
+          : [
+              {
+                name: 'per-line',
+                message: `aggregator "x" of state "per-line" of stage "by-line" is ${other} instead of ${kind}: what open windows have gathered would be misread. Give the new aggregator another name.`,
+              },
+            ],
+      )
+    }
+  })
+
+  test.each<[string, unknown, unknown]>([
+    ['a predicate', count(), count((line: string) => line === '')],
+    ['a selector', sum(length), sum(() => 1)],
+    ['the share of a quantile', quantile(0.9, length), quantile(0.5, length)],
+    ['how many are kept', topN(2, length), topN(3, length)],
+    ['how many are collected', collect({ atMost: 2 }), collect({ atMost: 5, keep: length })],
+  ])('%s changes nothing that is there', (_, before, now) => {
+    expect(changes({ x: before }, { x: now })).toEqual([])
+  })
+
+  test('one more, one less, and another order pass', () => {
+    const [n, total] = [count(), sum(length)]
+    expect(changes({ n }, { total, n })).toEqual([])
+    expect(changes({ total, n }, { n })).toEqual([])
+    expect(sameLock(release({ n }), release({ total, n }))).toBe(false)
+    expect(sameLock(release({ n, total }), release({ total, n }))).toBe(true)
+  })
+
+  test('a single one has its kind alone, and is not one by name', () => {
+    expect(kindsOf(release(count()))).toBe('count')
+    expect(kindsOf(release(one))).toBe('custom')
+    for (const [before, now, told] of [
+      [count(), sum(length), 'a single sum instead of a single count'],
+      [count(), { n: count() }, 'several by name (n) instead of a single count'],
+      [{ n: count(), m: count() }, one, 'a single custom instead of several by name (m, n)'],
+    ]) {
+      expect(changes(before, now)).toEqual([
+        {
+          name: 'per-line',
+          message: `the aggregation of state "per-line" of stage "by-line" is ${told}: what open windows have gathered would be misread. Give the new window another name.`,
+        },
+      ])
+    }
+  })
+
+  test('other windows with other aggregators are both told', () => {
+    const before = release({ x: sum(length) })
+    const told = compareLock(
+      JSON.parse(JSON.stringify(before).replace('300000', '60000')) as TopologyLock,
+      release({ x: count() }),
+    )
+    expect(told.map(({ name }) => name)).toEqual(['per-line', 'per-line'])
+    expect(told[0]?.message).toContain('tumbling(300000 ms) instead of tumbling(60000 ms)')
+  })
+
+  test('a lock of a release that recorded none is read, refuses nothing, and is to be completed', () => {
+    const before = structuredClone(release({ x: count() })) as unknown as Draft
+    delete before.stages['by-line']?.operators['per-line']?.aggregators
+    const file = lockText(new Map([['app', { file: 'app.ts', ...asLock(before) }]]))
+    const read = parseLock(file, 'millrace.lock.json').get('app') as TopologyLock
+    expect(compareLock(read, release({ x: sum(length) }))).toEqual([])
+    expect(sameLock(read, release({ x: count() }))).toBe(false)
+  })
+
+  test('a lock file in which they are something else is refused', () => {
+    const lock = structuredClone(release({ x: count() })) as unknown as Draft
+    for (const aggregators of [5, ['count'], { x: 5 }, null]) {
+      Object.assign(lock.stages['by-line']?.operators['per-line'] as object, { aggregators })
+      const file = lockText(new Map([['app', { file: 'app.ts', ...asLock(lock) }]]))
+      expect(() => parseLock(file, 'my.lock.json')).toThrow('my.lock.json is not what `millrace lock` writes')
+    }
+  })
+})
+
 const names = fc.constantFrom('a', 'b', 'c', 'd', 'constructor')
+const kind = fc.constantFrom('count', 'sum')
 const version = fc.integer({ min: 1, max: 5 })
 const state: fc.Arbitrary<StateLock> = fc.record({ kind: fc.constantFrom('value', 'map', 'operator'), version })
 const statesOf = (operator: string) =>
@@ -147,6 +291,7 @@ const operator = (name: string): fc.Arbitrary<OperatorLock> =>
     fc.record({ kind: fc.constantFrom('process', 'reduce'), states: statesOf(name) }),
     fc.record({
       ...{ kind: fc.constant('window'), window: fc.constantFrom('tumbling(1 ms)', 'session(gap 1 ms)') },
+      aggregators: fc.oneof(kind, fc.dictionary(names, kind, { minKeys: 1, noNullPrototype: true })),
       states: fc.constant({ [name]: { kind: 'packed', version: 1 } }),
     }),
   )
@@ -174,7 +319,12 @@ type Draft = {
       valueVersion: number
       operators: Record<
         string,
-        { kind: string; window?: string; states: Record<string, { kind: string; version: number }> }
+        {
+          kind: string
+          window?: string
+          aggregators?: string | Record<string, string>
+          states: Record<string, { kind: string; version: number }>
+        }
       >
     }
   >
@@ -236,6 +386,14 @@ const incompatible: Record<string, (draft: Draft, pick: number) => string | unde
     found.window = 'tumbling(2 ms)'
     return operatorName
   },
+  'an aggregator of another kind': (draft, pick) => {
+    const { operator: found, operatorName } = pickOf(draft, pick)
+    const { aggregators } = found
+    if (aggregators === undefined) return undefined
+    if (typeof aggregators === 'string') found.aggregators = 'mean'
+    else aggregators[Object.keys(aggregators)[pick % Object.keys(aggregators).length] as string] = 'mean'
+    return operatorName
+  },
   'a removed state': (draft, pick) => {
     const { operator: found, stateName } = pickOf(draft, pick)
     delete found.states[stateName]
@@ -267,6 +425,7 @@ describe('compareLock, over all changes', () => {
           for (const found of Object.values(stage.operators)) {
             for (const kept of Object.values(found.states)) kept.version += raised
             found.states['more.state'] = { kind: 'map', version: 1 }
+            if (typeof found.aggregators === 'object') found.aggregators.more = 'mean'
           }
         }
         expect(compareLock(locked, asLock(draft))).toEqual([])

@@ -1,5 +1,5 @@
 import { milliseconds, seconds } from '../../lib/core/duration.ts'
-import { RetryableError, TerminalError } from '../../lib/core/errors.ts'
+import { ConfigurationError, RetryableError, TerminalError } from '../../lib/core/errors.ts'
 import { text } from '../../lib/core/format.ts'
 import { delivered, type Outcome, type Sink } from '../../lib/runtime/sink.ts'
 import { MemorySink } from '../../lib/testing/memory-ports.ts'
@@ -29,7 +29,7 @@ describe('invariant 1: a record is done when every sink holds its outputs, or th
     expect(world.ports.received(b)).toEqual(['0', '1', '2', '3', '4'])
   })
 
-  test('a record that a sink rejects is a dead letter once, however many outputs were rejected', async () => {
+  test('each output that a sink rejects is a dead letter, which has its record and says which output it is', async () => {
     const app = new Topology('app')
     const out = app.sink<string>('out')
     app
@@ -42,9 +42,12 @@ describe('invariant 1: a record is done when every sink holds its outputs, or th
     )
     expect(await world.run({ p: recordsOf(['ab', 'xcx', 'd']) })).toEqual({})
     expect(world.ports.received(out)).toEqual(['a', 'b', 'c', 'd'])
-    expect(world.ports.counted('dead-letters')).toBe(1)
+    expect(world.ports.counted('dead-letters')).toBe(2)
+    const reason = { code: 'no-x', phase: 'sink', attempts: 1 }
+    const value = Buffer.from('"x"').toString('base64')
     expect(world.ports.deadLettered).toMatchObject([
-      { position: '1', reason: { code: 'no-x', phase: 'sink', attempts: 1 } },
+      { id: 'lines/p/1/0/out/0', position: '1', reason, output: { sink: 'out', index: 0, value } },
+      { id: 'lines/p/1/0/out/2', position: '1', reason, output: { sink: 'out', index: 2, value } },
     ])
   })
 
@@ -281,6 +284,16 @@ describe('invariant 4: near the deadline', () => {
     expect(await stepped(1_000)).toBe(5)
     expect(await stepped(3_000, { deadlineMargin: milliseconds(500) })).toBe(25)
     expect(await stepped(3_000, { deadlineMargin: seconds(0) })).toBe(30)
+  })
+
+  test.each(['deadlineMargin', 'retention', 'marksEvery'])('%s is a length of time, or refused', (option) => {
+    for (const [length, shown] of [
+      [500, '500'],
+      [{ ms: Number.NaN }, 'NaN ms'],
+    ]) {
+      expect(() => mapped(String, { [option]: length })).toThrow(ConfigurationError)
+      expect(() => mapped(String, { [option]: length })).toThrow(`${option} is ${shown}: give a length of time`)
+    }
   })
 
   test('a batch with no time left goes back whole, unstepped', async () => {

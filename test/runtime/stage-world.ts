@@ -4,7 +4,7 @@
  * A fault stands before or after the effect of a call: it may throw, as a lost answer does, or never come back, as in a
  * process that was killed. What sleeps can be woken later: then it is a zombie.
  */
-import { SourceRecord } from '../../lib/core/record.ts'
+import { outputIdentity, SourceRecord } from '../../lib/core/record.ts'
 import { plan, stageNamed } from '../../lib/plan/plan.ts'
 import type { Frame, FrameRecord, IncomingRecord } from '../../lib/runtime/frames/frame.ts'
 import { decodeFrame, encodeFrame, encodeRedriveFrame } from '../../lib/runtime/frames/frame-format.ts'
@@ -52,6 +52,8 @@ export class StageWorld {
   readonly #slots = new Map<string, Frame>()
   /** Everything that was ever published at a position. */
   readonly #contents = new Map<string, string>()
+  /** The headers of everything that was ever handed to a sink, by its identity. */
+  readonly headers = new Map<string, string>()
   readonly log: SourceRecord[] = []
   before: Fault = () => undefined
   after: Fault = () => undefined
@@ -199,7 +201,8 @@ export class StageWorld {
       const { number, index } = record.position
       const { name, partition } = frame.upstream
       const id = JSON.stringify([name, partition, number, index])
-      const content = JSON.stringify([record.key, decoded(record), record.eventTimeMs, record.ownMarkMs, record.origin])
+      const { key, eventTimeMs, ownMarkMs, origin, headers = [] } = record
+      const content = JSON.stringify([key, decoded(record), eventTimeMs, ownMarkMs, origin, headers])
       expect([id, this.#contents.get(id) ?? content]).toEqual([id, content])
       this.#contents.set(id, content)
     }
@@ -243,6 +246,10 @@ export class StageWorld {
       prepare: (output) => {
         const item = sink.prepare(output) as object
         this.#values.set(item, output.value)
+        const id = `${name} ${outputIdentity(output.record, output.index)}`
+        const headers = JSON.stringify(output.record.headers)
+        expect([id, this.headers.get(id) ?? headers]).toEqual([id, headers])
+        this.headers.set(id, headers)
         return item
       },
       deliver: (items, call) =>

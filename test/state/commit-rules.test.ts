@@ -118,6 +118,21 @@ describe('the size of an item', () => {
     }
   })
 
+  test('that redriven records fill is an error that says so, and when the next can be redriven', () => {
+    const redrives = Object.fromEntries(
+      Array.from({ length: 9_000 }, (_, n) => [`by-hotel/slot-37/${n}/${text(20)}`, n]),
+    )
+    const { item } = commitOf({ small: 1, other: text(9_000) })
+    const error = thrownBy(() => checkedCommit({ ...commitOf({}), item: { ...item, own: { redrives } } }, limits))
+    expect(error).toMatchObject({ name: 'TerminalError', code: 'state-too-large' })
+    expect(error.message).toMatch(
+      /^stage "by-hotel", key "h1": the item would have 4\d{5} bytes, where 389120 are allowed, and 4\d{5} of them name the 9000 redriven records that the key remembers, each for as long as the stage's input is retained: redrive this one again when/,
+    )
+    const states = { flights: text(385_000) }
+    const few = { ...item, states, own: { redrives: { [text(9_000)]: 1 } } }
+    expect(thrownBy(() => checkedCommit({ ...commitOf({}), item: few }, limits)).message).toContain('the state flights')
+  })
+
   test('of the manifest is bounded like any other', () => {
     expect(thrownBy(() => checkedManifest(text(390_000), limits))).toMatchObject({
       code: 'state-too-large',

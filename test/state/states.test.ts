@@ -113,8 +113,9 @@ test.each([0, -1, 1.5, 33, Number.NaN])('%p is no version', (version) => {
 test.each([
   [{ by: 'wall-clock', after: seconds(1) }, "say 'event-time' or 'processing-time'"],
   [{ by: 'event-time', after: seconds(0) }, 'a ttl of 0 ms'],
-  [{ by: 'event-time', after: 5 }, 'a ttl of undefined ms'],
-  [{ by: 'event-time' }, 'a ttl of undefined ms'],
+  [{ by: 'event-time', after: 5 }, 'a ttl of 5: give a length'],
+  [{ by: 'event-time' }, 'a ttl of undefined: give a length'],
+  [{ by: 'event-time', after: { ms: Number.POSITIVE_INFINITY } }, 'a ttl of Infinity ms'],
   [{ by: 'event-time', after: seconds(1), refreshedOn: 'read' }, "say 'write' or 'read-and-write'"],
 ])('the ttl %j is refused', (ttl, message) => {
   expect(() => mapState({ ttl: ttl as never })).toThrow(message)

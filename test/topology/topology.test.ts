@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { minutes } from '../../lib/core/duration.ts'
+import { milliseconds, minutes } from '../../lib/core/duration.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
 import { text } from '../../lib/core/format.ts'
 import { otherwise } from '../../lib/operators/branch.ts'
@@ -36,6 +36,28 @@ describe('names', () => {
     expect(() => app.sink('lines')).toThrow('two things named "lines" (a source and a sink)')
     expect(() => app.source('out', text())).toThrow('two things named "out" (a sink and a source)')
     expect(() => app.sink('out')).toThrow('give each its own')
+  })
+})
+
+describe('lengths of time of a source', () => {
+  test.each([
+    [60_000, '60000'],
+    [{ ms: Number.NaN }, 'NaN ms'],
+    [{ ms: -3_600_000 }, '-3600000 ms'],
+    [{ ms: Number.POSITIVE_INFINITY }, 'Infinity ms'],
+    [null, 'null'],
+  ])('%j is refused by the names of the source and the option', (duration, shown) => {
+    for (const option of ['outOfOrderness', 'skewLimit']) {
+      const declare = () => new Topology('app').source('lines', text(), { [option]: duration })
+      expect(declare).toThrow(ConfigurationError)
+      expect(declare).toThrow(`source "lines": ${option} is ${shown}: give a length of time, such as `)
+    }
+  })
+
+  test('may be none', () => {
+    const lengths = { outOfOrderness: milliseconds(0), skewLimit: milliseconds(0) }
+    const { declaration } = new Topology('app').source('lines', text(), lengths)
+    expect(declaration).toMatchObject({ outOfOrdernessMs: 0, skewLimitMs: 0 })
   })
 })
 

@@ -1,14 +1,13 @@
 /** The status of an application as people read it, and as JSON. */
 import { grouped, table } from '../../../lib/local/run-display.ts'
-import { counted } from '../words.ts'
+import { counted, timeWords } from '../words.ts'
 import type { GroupLag, Operated } from './operated.ts'
 import type { PartitionStatus, StageStatus } from './stage-status.ts'
 
-const timeText = (ms: number | undefined): string =>
-  ms === undefined || !Number.isFinite(ms) ? '-' : new Date(ms).toISOString()
+const timeText = (ms: number | undefined): string => (ms === undefined || !Number.isFinite(ms) ? '-' : timeWords(ms))
 
 const timeJson = (ms: number | undefined): string | null =>
-  ms === undefined || !Number.isFinite(ms) ? null : new Date(ms).toISOString()
+  ms === undefined || !Number.isFinite(ms) ? null : timeWords(ms)
 
 const heads = ['stage', 'kind', 'mapping', 'partitions', 'number', 'event time', 'behind', 'next due', 'caught up']
 const numeric = [false, false, false, true, true, false, true, false, false]

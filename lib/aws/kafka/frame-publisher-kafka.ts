@@ -25,6 +25,7 @@ const bytesPerRequest = 1_000_000
  * `message.timestamp.type` LogAppendTime its records carry the broker's time, as those of Kinesis do.
  *
  * Rejects with a {@link ConfigurationError} where the topic is not the one that it was made for, or takes smaller messages than frames.
+ * It looks at the topic behind each request: what another of its name took is not published, and comes again with its records.
  *
  * @example
  * const publisher = kafkaFramePublisher({ producer, topic: 'orders-by-customer', partitions: 8, clock, logger })
@@ -50,6 +51,8 @@ export function kafkaFramePublisher(options: KafkaFramePublisherOptions): FrameP
           } catch (thrown) {
             throw kafkaFailureOf(thrown).names.has('MESSAGE_TOO_LARGE') ? tooSmall(topic) : thrown
           }
+          // Ids never come again, so one look behind the send says which topic took it.
+          checkTopic(options, await producer.topic(topic, signal, 'now'))
           return undefined
         },
       }

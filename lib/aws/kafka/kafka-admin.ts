@@ -1,7 +1,7 @@
 /** Topics of a cluster, made and changed: what the deployment of an application does, and never one of its stages. */
 import { Admin, ConfigResourceTypes, IncrementalAlterConfigOperationTypes } from '@platformatic/kafka'
 import { systemClock } from '../system-clock.ts'
-import type { KafkaConnection } from './kafka-client.ts'
+import { described, type KafkaConnection } from './kafka-client.ts'
 import { KafkaFailure, kafkaFailureOf, kafkaPasses } from './kafka-failure.ts'
 import type { KafkaAdmin, KafkaTopic, NewTopic } from './kafka-port.ts'
 
@@ -27,7 +27,7 @@ class TopicAdmin implements KafkaAdmin {
 
   async topic(name: string): Promise<KafkaTopic | undefined> {
     const topic = await this.#look(name, 2)
-    return topic && { id: topic.id, partitions: topic.partitionsCount }
+    return topic && described(name, topic)
   }
 
   async settingsOf(name: string): Promise<ReadonlyMap<string, string>> {
@@ -79,9 +79,7 @@ class TopicAdmin implements KafkaAdmin {
     while (!signal.aborted) {
       const topic = await this.#lookPatiently(name)
       const leaders = topic?.partitions.filter(({ leader }) => leader >= 0).length ?? 0
-      if (topic && leaders >= atLeast && leaders === topic.partitionsCount) {
-        return { id: topic.id, partitions: topic.partitionsCount }
-      }
+      if (topic && leaders >= atLeast && leaders === topic.partitionsCount) return described(name, topic)
       await systemClock.sleep(betweenLooksMs, signal)
     }
     throw new KafkaFailure('DEADLINE', `topic "${name}" has partitions without a leader`, { passes: true })

@@ -11,10 +11,22 @@
  * 5. Messages of one request and partition have timestamps less than 2^31 ms (24.8 days) from its first: the client writes others as
  *    times that nobody said (dynamic-buffer 0.3.1 has the zigzag form of 32 bits), so these go in a request of their own.
  * 6. A topic that is not there is said at once: the client would wait for it.
- * 7. Readers are in no group. What lies below the asked offset, control records and aborted transactions are dropped here.
+ * 7. Readers are in no group. What lies below the asked offset, control records and aborted transactions are dropped here. Places are
+ *    those of all records, also of a transaction that is open: it holds back what may be read, and is no end.
  * 8. A reader has one fetch in flight: a broker numbers those of a session, and refuses one that comes out of turn.
+ * 9. The tries of readers and groups have an end. `retries: true` keeps a consumer's stream of records alive, and there is none here: who
+ *    asks for a page, a place or an offset tries again in its own time.
+ * 10. Options are checked by the client (`strict`): it would leave out one that is misspelt.
  */
-import { type BaseOptions, Consumer, type MessageToProduce, Producer, type RecordsBatch } from '@platformatic/kafka'
+import {
+  type BaseOptions,
+  Consumer,
+  FetchIsolationLevels,
+  type MessageToProduce,
+  Producer,
+  type RecordsBatch,
+} from '@platformatic/kafka'
+import { ConfigurationError } from '../../core/errors.ts'
 import type { RunnerClock } from '../../runtime/ports.ts'
 import { systemClock } from '../system-clock.ts'
 import { KafkaFailure, kafkaFailureOf } from './kafka-failure.ts'
@@ -52,10 +64,20 @@ export const settings = {
   retryDelay: (_client: object, _operation: string, attempt: number) => Math.min(1_000, 50 * 2 ** attempt),
 }
 
-const described = (topic: { readonly id: string; readonly partitionsCount: number }): KafkaTopic => ({
-  id: topic.id,
-  partitions: topic.partitionsCount,
-})
+/** What the client says for an id where the protocol has none: zeros, or the topic's name. */
+const noId = '00000000-0000-0000-0000-000000000000'
+
+/** A topic as the cluster describes it; throws a {@link ConfigurationError} where nothing tells it from another of its name. */
+export function described(
+  name: string,
+  { id, partitionsCount: partitions }: { readonly id: string; readonly partitionsCount: number },
+): KafkaTopic {
+  if (id !== noId && id !== name) return { id, partitions }
+  throw new ConfigurationError(
+    `the brokers give topic "${name}" no id, so that nothing would tell when it was deleted and made again, and its records would pass for done: that takes brokers of Kafka 2.8 or newer.`,
+    { code: 'old-brokers' },
+  )
+}
 
 /** Gives up what does not end in time. It rejects with a failure that passes by itself. */
 function inTime<T>(
@@ -148,8 +170,8 @@ class IdempotentProducer implements KafkaProducer {
     this.#options = options
   }
 
-  topic(name: string, signal: AbortSignal): Promise<KafkaTopic> {
-    return this.#guarded(signal, async (producer) => described(await topicOf(producer, name, false)))
+  async topic(name: string, signal: AbortSignal, asOf: 'now' | 'lately' = 'lately'): Promise<KafkaTopic> {
+    return described(name, await this.#guarded(signal, (producer) => topicOf(producer, name, asOf === 'now')))
   }
 
   send(topic: string, messages: readonly KafkaMessage[], signal: AbortSignal): Promise<void> {
@@ -259,12 +281,14 @@ class GrouplessReader implements KafkaReader {
     this.#connection = connection
   }
 
-  topic(name: string, signal: AbortSignal): Promise<KafkaTopic | undefined> {
-    return this.#guarded(signal, async (consumer) => described(await topicOf(consumer, name, true))).catch((thrown) => {
+  async topic(name: string, signal: AbortSignal): Promise<KafkaTopic | undefined> {
+    const looked = this.#guarded(signal, (consumer) => topicOf(consumer, name, true))
+    const found = await looked.catch((thrown) => {
       const failure = kafkaFailureOf(thrown)
       if (failure.names.has('UNKNOWN_TOPIC_OR_PARTITION')) return undefined
       throw failure
     })
+    return found && described(name, found)
   }
 
   offsetOf(topic: string, partition: number, place: KafkaPlace, signal: AbortSignal): Promise<bigint | undefined> {
@@ -303,6 +327,7 @@ class GrouplessReader implements KafkaReader {
     const { responses } = await consumer.fetch({
       node,
       topics: [{ topicId, partitions: [wanted] }],
+      isolationLevel: FetchIsolationLevels.READ_COMMITTED,
       maxWaitTime: waitMs,
     })
     const page = responses[0]?.partitions.find(({ partitionIndex }) => partitionIndex === partition)
@@ -324,7 +349,14 @@ class GrouplessReader implements KafkaReader {
   }
 
   async #guarded<T>(signal: AbortSignal, work: (consumer: Consumer) => Promise<T>): Promise<T> {
-    this.#consumer ??= new Consumer({ ...settings, ...this.#connection, groupId: 'millrace-without-group', retries: 2 })
+    this.#consumer ??= new Consumer({
+      ...settings,
+      ...this.#connection,
+      groupId: 'millrace-without-group',
+      // Of places; that of a call to list them is refused in strict mode, whatever it is.
+      isolationLevel: FetchIsolationLevels.READ_UNCOMMITTED,
+      retries: 2,
+    })
     const consumer = this.#consumer
     try {
       return await inTime(systemClock, 15_000, work(consumer), signal, 0)

@@ -128,6 +128,7 @@ class KafkaLineage implements PartitionLineage {
       try {
         return await ask()
       } catch (thrown) {
+        if (thrown instanceof ConfigurationError) throw thrown
         last = kafkaFailureOf(thrown)
         if (!last.passes) {
           throw new RetryableError(

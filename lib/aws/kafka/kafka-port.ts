@@ -3,7 +3,7 @@ import type { RecordHeader } from '../../core/record.ts'
 
 /** A topic as the cluster describes it. */
 export interface KafkaTopic {
-  /** Given when the topic is made: another topic of the same name has another. */
+  /** Given when the topic is made: another topic of the same name has another. Brokers older than Kafka 2.8 give none. */
   readonly id: string
   readonly partitions: number
 }
@@ -33,10 +33,10 @@ export interface KafkaRecord {
   readonly timestampType?: 'CREATE_TIME' | 'LOG_APPEND_TIME'
 }
 
-/** Writes to topics. Whatever it rejects with is a `KafkaFailure`. */
+/** Writes to topics. Whatever it rejects with is a `KafkaFailure`, or a `ConfigurationError` where a topic has no id. */
 export interface KafkaProducer {
-  /** The topic, as it was at most half a minute ago. */
-  topic(name: string, signal: AbortSignal): Promise<KafkaTopic>
+  /** The topic, as it is now or was at most half a minute ago. @default 'lately' */
+  topic(name: string, signal: AbortSignal, asOf?: 'now' | 'lately'): Promise<KafkaTopic>
   /**
    * Resolves when every in-sync replica has all messages. One call at a time is at work, the others wait. Of a call that rejects
    * some partitions may have their messages.
@@ -55,10 +55,13 @@ export interface KafkaPage {
   readonly endOffset: bigint
 }
 
-/** A place in a partition: its first record, behind its last, or its first record of that time (in ms since 1970 UTC) or later. */
+/**
+ * A place in a partition: its first record, behind its last, or its first record of that time (in ms since 1970 UTC) or later. Records of
+ * a transaction that is open count.
+ */
 export type KafkaPlace = 'earliest' | 'latest' | number
 
-/** Reads topics, without a consumer group. Whatever it rejects with is a `KafkaFailure`. */
+/** Reads topics, without a consumer group. Whatever it rejects with is a `KafkaFailure`, or a `ConfigurationError` where a topic has no id. */
 export interface KafkaReader {
   /** The topic as it is now; undefined where there is none of that name. */
   topic(name: string, signal: AbortSignal): Promise<KafkaTopic | undefined>
@@ -88,7 +91,7 @@ export interface KafkaMembership {
   commit(partition: number, offset: bigint): Promise<void>
 }
 
-/** Makes and changes topics. Whatever it rejects with is a `KafkaFailure`. */
+/** Makes and changes topics. Whatever it rejects with is a `KafkaFailure`, or a `ConfigurationError` where a topic has no id. */
 export interface KafkaAdmin {
   /** Makes a topic and waits until each of its partitions has a leader: until then writing to it fails. One that is there is left. */
   createTopic(name: string, settings: NewTopic, signal: AbortSignal): Promise<KafkaTopic>

@@ -5,9 +5,10 @@
  * 1. A topic of ours gets a name of its own with each creation, which the same request gives again: a request that comes twice makes one
  *    topic, and a stage that is deleted and made again does not begin with the frames of its former self.
  * 2. The resource's physical id is `<topic>/<id of the topic>`: what is there under that name with another id is another topic, which is
- *    neither changed nor deleted.
+ *    neither changed nor deleted. That of a topic that the user brought goes on with `/brought`, whatever is asked for later.
  * 3. Only the creation of a check refuses. An update that did would refuse its own rollback too, and leave the stack stuck.
- * 4. Nothing is deleted unless that is asked, and never a topic that the user brought.
+ * 4. Nothing is deleted unless that is asked. A topic that the user brought is never changed or deleted: it is known by its physical
+ *    id, and ours besides by their names.
  */
 import { createHash } from 'node:crypto'
 import type { CloudFormationCustomResourceEvent } from 'aws-lambda'
@@ -17,7 +18,7 @@ import type { KafkaCluster } from '../../plan/stage-bindings.ts'
 import { frameSettings, type TopicRequest, topicCheckType } from '../../plan/topic-request.ts'
 import type { KafkaAdmin, KafkaTopic } from './kafka-port.ts'
 import { patiently } from './topic-patience.ts'
-import { checkKeyedTopic, isOurs } from './topic-rules.ts'
+import { checkKeyedTopic, isLikeOurs } from './topic-rules.ts'
 
 export interface TopicResourcePorts {
   /** Such as `openAdmin`. */
@@ -37,6 +38,7 @@ export interface TopicAnswer {
 interface Remembered {
   readonly topic: string
   readonly topicId: string
+  readonly isBrought?: boolean
 }
 
 /** One deployment's dealings with a cluster. */
@@ -84,14 +86,14 @@ function requestIn({ ResourceProperties, LogicalResourceId }: CloudFormationCust
   )
 }
 
-const answerOf = ({ topic, topicId }: Remembered): TopicAnswer => ({
-  PhysicalResourceId: `${topic}/${topicId}`,
+const answerOf = ({ topic, topicId, isBrought = false }: Remembered): TopicAnswer => ({
+  PhysicalResourceId: `${topic}/${topicId}${isBrought ? '/brought' : ''}`,
   Data: { Topic: topic, TopicId: topicId },
 })
 
 function remembered(physicalId: string): Remembered {
-  const [topic = '', topicId = ''] = physicalId.split('/')
-  return { topic, topicId }
+  const [topic = '', topicId = '', brought] = physicalId.split('/')
+  return { topic, topicId, isBrought: brought === 'brought' }
 }
 
 const answerAs = (physicalId: string): TopicAnswer => ({
@@ -103,7 +105,7 @@ async function keep(dealings: Dealings): Promise<Remembered> {
   const { event } = dealings
   if (event.RequestType === 'Create') return await make(dealings)
   const made = remembered(event.PhysicalResourceId)
-  if (!isOurs(made.topic) || !('prefix' in dealings.request.topic)) return made
+  if (made.isBrought || !isLikeOurs(made.topic, dealings.request)) return made
   const found = await dealings.ask((admin) => admin.topic(made.topic, dealings.signal))
   // What is another topic is the check's to refuse.
   if (found?.id !== made.topicId) return made
@@ -118,7 +120,7 @@ async function make(dealings: Dealings): Promise<Remembered> {
   if ('name' in request.topic) {
     const { name } = request.topic
     const found = await ask((admin) => admin.topic(name, signal))
-    return { topic: name, topicId: there(found, name, request).id }
+    return { topic: name, topicId: there(found, name, request).id, isBrought: true }
   }
   const name = `${request.topic.prefix}${uniqueFor(dealings.event)}`
   const configs = settingsFor(request)

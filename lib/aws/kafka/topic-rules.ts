@@ -3,8 +3,9 @@ import { ConfigurationError } from '../../core/errors.ts'
 import { frameSettings, leastMessageBytes, type TopicRequest } from '../../plan/topic-request.ts'
 import type { KafkaTopic } from './kafka-port.ts'
 
-/** Whether a name is one that we gave: it ends in what tells one creation from another. */
-export const isOurs = (topic: string): boolean => /-[0-9a-f]{10}$/.test(topic)
+/** Whether a name is like those that we give for this request: its prefix, and ten digits that tell one creation from another. */
+export const isLikeOurs = (topic: string, { topic: asked }: TopicRequest): boolean =>
+  'prefix' in asked && topic.startsWith(asked.prefix) && /^[0-9a-f]{10}$/.test(topic.slice(asked.prefix.length))
 
 /** A topic with the settings that hold for it. */
 export interface HeldTopic extends KafkaTopic {
@@ -25,7 +26,7 @@ export function checkKeyedTopic(
   found: HeldTopic | undefined,
 ): void {
   const { stage, partitions } = request
-  const isAnother = 'name' in request.topic ? request.topic.name !== topic : !isOurs(topic)
+  const isAnother = 'name' in request.topic ? request.topic.name !== topic : !isLikeOurs(topic, request)
   if (isAnother) {
     const asked = 'name' in request.topic ? `"${request.topic.name}"` : 'one of its own'
     throw refused(

@@ -39,13 +39,7 @@ const kafkaActions: Readonly<Record<ClusterUse, Actions>> = {
   inspect: { onCluster: ['Connect'], onTopic: ['DescribeTopic', 'DescribeTopicDynamicConfiguration'] },
   administer: {
     onCluster: ['Connect'],
-    onTopic: [
-      'AlterTopic',
-      'AlterTopicDynamicConfiguration',
-      'CreateTopic',
-      'DescribeTopic',
-      'DescribeTopicDynamicConfiguration',
-    ],
+    onTopic: ['AlterTopicDynamicConfiguration', 'CreateTopic', 'DescribeTopic', 'DescribeTopicDynamicConfiguration'],
   },
   remove: { onCluster: ['Connect'], onTopic: ['DeleteTopic', 'DescribeTopic'] },
 }

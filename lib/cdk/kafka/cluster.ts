@@ -1,11 +1,12 @@
 /** Kafka clusters, as the functions of an application reach them: MSK, MSK Serverless, and clusters of the user's own. */
-import { Stack, Token } from 'aws-cdk-lib'
+import { Fn, Stack, Token } from 'aws-cdk-lib'
 import type { ISecurityGroup, IVpc, SubnetSelection } from 'aws-cdk-lib/aws-ec2'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import type { ISecret } from 'aws-cdk-lib/aws-secretsmanager'
 import type { Construct } from 'constructs'
 import { ConfigurationError } from '../../core/errors.ts'
 import type { KafkaCluster as ClusterBinding } from '../../plan/stage-bindings.ts'
+import { valueIdentity } from '../resource-identity.ts'
 import { BootstrapBrokers } from './bootstrap-brokers.ts'
 import { type ClusterUse, grantMsk, grantPollerNetwork, grantSecrets, warnOutOfReach } from './cluster-grants.ts'
 
@@ -74,7 +75,7 @@ export interface MskOptions {
    */
   readonly network?: ClusterNetwork
   /**
-   * Where a client begins, each as `host:port`, those of the cluster for this way to sign in.
+   * Where a client begins, each as `host:port`, those of the cluster for this way to sign in; or a list that only the deployment knows.
    * @default those that clients in the cluster's VPC have, looked up when the stack is first deployed
    */
   readonly brokers?: readonly string[]
@@ -84,7 +85,7 @@ export interface MskOptions {
 export type MskServerlessOptions = Omit<MskOptions, 'auth' | 'tls'>
 
 export interface SelfManagedOptions {
-  /** Where a client begins, each as `host:port`. */
+  /** Where a client begins, each as `host:port`; or a list that only the deployment knows, such as the value of a parameter. */
   readonly brokers: readonly string[]
   /** 'none', which takes a `network`, or a user of SASL/SCRAM. */
   readonly auth: 'none' | ScramUser
@@ -131,7 +132,7 @@ export const KafkaCluster = {
     const { auth = 'iam', tls = true } = options as MskOptions
     if (auth === 'iam' && tls) return new Msk(scope, id, options)
     throw new ConfigurationError(
-      `the cluster ${identityOf(scope, options.clusterArn)} is of MSK Serverless, which knows IAM over TLS only: leave \`auth\` and \`tls\` out, or say KafkaCluster.msk for a cluster of provisioned brokers.`,
+      `the cluster ${valueIdentity(options.clusterArn)} is of MSK Serverless, which knows IAM over TLS only: leave \`auth\` and \`tls\` out, or say KafkaCluster.msk for a cluster of provisioned brokers.`,
     )
   },
 
@@ -163,7 +164,7 @@ class Msk implements ClusterConnection {
     this.#id = id
     this.#options = options
     this.clusterArn = clusterArn
-    this.identity = identityOf(scope, clusterArn)
+    this.identity = valueIdentity(clusterArn)
     if (!Token.isUnresolved(clusterArn) && !/^arn:[\w-]+:kafka:[\w-]+:\d*:cluster\/[^/]+\/[^/]+$/.test(clusterArn)) {
       throw new ConfigurationError(
         `the clusterArn ${clusterArn} is none of a cluster of MSK: give it whole, as arn:aws:kafka:REGION:ACCOUNT:cluster/NAME/ID.`,
@@ -219,7 +220,7 @@ class SelfManaged implements ClusterConnection {
 
   constructor({ brokers, auth, network, tls = auth !== 'none' }: SelfManagedOptions) {
     const given = checkedBrokers('of the user', brokers) ?? []
-    this.identity = `kafka://${given.toSorted().join(',')}`
+    this.identity = `kafka://${given.map(valueIdentity).toSorted().join(',')}`
     checkAuth(this.identity, auth, ['none'])
     if (typeof auth === 'object' && tls === false) {
       throw new ConfigurationError(
@@ -261,12 +262,16 @@ function checkAuth(identity: string, auth: unknown, named: readonly string[]): v
 
 function checkedBrokers(which: string, brokers: readonly string[] | undefined): readonly string[] | undefined {
   if (brokers === undefined) return undefined
+  // One text names several then, as that of brokers that are looked up does.
+  if (Token.isUnresolved(brokers)) return [Fn.join(',', [...brokers])]
+  if (brokers.some((broker) => Token.isUnresolved([broker]))) {
+    throw new ConfigurationError(
+      `the cluster ${which} has a list that only the deployment knows among its brokers: give that list alone, or its text, as Fn.join(',', list) makes it.`,
+    )
+  }
   const wrong = brokers.find((broker) => !Token.isUnresolved(broker) && !/^[^\s:,/]+:\d+$/.test(broker))
   if (brokers.length > 0 && wrong === undefined) return brokers
   throw new ConfigurationError(
     `the cluster ${which} has ${wrong === undefined ? 'no brokers' : `the broker "${wrong}"`}: give one or more, each as "host:port".`,
   )
 }
-
-const identityOf = (scope: Construct, clusterArn: string): string =>
-  Token.isUnresolved(clusterArn) ? JSON.stringify(Stack.of(scope).resolve(clusterArn)) : clusterArn

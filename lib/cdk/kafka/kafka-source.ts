@@ -1,5 +1,5 @@
 /** Kafka topics as sources. */
-import { Token } from 'aws-cdk-lib'
+import { Fn, Token } from 'aws-cdk-lib'
 import {
   Alias,
   EventSourceMapping,
@@ -17,8 +17,10 @@ import type { MappingSettings, SourceConnection } from '../bind.ts'
 import { refuseAtSynth } from '../rendered.ts'
 import { type BeginsAt, checkedPosition, positionOf, startingAt } from '../starting-position.ts'
 import type { ClusterConnection } from './cluster.ts'
+import { refuseSharedGroup } from './own-group.ts'
 import { checkedPollers, type Pollers, pollerConfigOf, sayPrice } from './pollers.ts'
 import { refuseDestinationsThatAreRead } from './read-destinations.ts'
+import { wrongFilter } from './topic-filter.ts'
 import { checkedTopic, topicIdentity } from './topic-name.ts'
 
 export interface KafkaSourceOptions {
@@ -32,7 +34,7 @@ export interface KafkaSourceOptions {
   readonly startingPosition?: BeginsAt
   /**
    * The group whose offsets the mapping commits, 1 to 200 characters: its own among all mappings, and never changed, as with another
-   * the mapping is made anew. @default the id of the mapping
+   * the mapping is made anew. Synth refuses one that another mapping of the app has. @default the id of the mapping
    */
   readonly consumerGroupId?: string
   /**
@@ -77,6 +79,7 @@ export class KafkaSource implements SourceConnection {
     this.cluster = cluster
     this.topic = checkedTopic(topic, cluster.identity)
     this.resource = topicIdentity(cluster, topic)
+    refuseUnreadable(this.resource, topic)
     this.#begins = checkedPosition(options.startingPosition ?? 'TRIM_HORIZON', this.resource)
     refuseNotOffered(this.resource, options)
     const { pollers, consumerGroupId } = options
@@ -84,6 +87,7 @@ export class KafkaSource implements SourceConnection {
     this.#options = pollers === undefined ? options : { ...options, pollers: checkedPollers(this.resource, pollers) }
     this.#refuseOnDemand()
     checkGroup(this.resource, consumerGroupId)
+    checkFilters(this.resource, options.filters)
     refuseUnreachable(this.resource, cluster)
   }
 
@@ -114,7 +118,7 @@ export class KafkaSource implements SourceConnection {
       target,
       kafkaTopic: this.topic,
       ...(this.cluster.clusterArn === undefined
-        ? { kafkaBootstrapServers: [...this.cluster.cluster.brokers] }
+        ? { kafkaBootstrapServers: listOf(this.cluster.cluster.brokers) }
         : { eventSourceArn: this.cluster.clusterArn }),
       ...(access.length === 0 ? {} : { sourceAccessConfigurations: access }),
       ...(consumerGroupId === undefined ? {} : { kafkaConsumerGroupId: consumerGroupId }),
@@ -129,6 +133,7 @@ export class KafkaSource implements SourceConnection {
     if (pollers) sayPrice(mapping, pollers)
     refuseAtSynth(scope, functionOf(target), ({ Timeout }) => timeoutFindings(target, Timeout))
     refuseDestinationsThatAreRead(scope, mapping)
+    refuseSharedGroup(scope, mapping)
     return mapping
   }
 
@@ -172,6 +177,10 @@ const provisioned = (
 
 const functionOf = (target: IFunction): IFunction => (target instanceof Alias ? target.version.lambda : target)
 
+/** A text that only the deployment knows may name several. */
+const listOf = (brokers: readonly string[]): string[] =>
+  brokers.some((broker) => Token.isUnresolved(broker)) ? Fn.split(',', Fn.join(',', [...brokers])) : [...brokers]
+
 /** How Lambda's pollers reach the cluster and sign in there. With IAM they do by the role of the function, of which nothing is said. */
 function accessOf({ kind, network, scram, authoritySecret }: ClusterConnection) {
   const access: SourceAccessConfiguration[] = []
@@ -211,6 +220,23 @@ function refuseUnreachable(resource: string, connection: ClusterConnection): voi
       `the source on ${resource} is in a cluster whose certificates an authority of its own signed, and Lambda's pollers read that from Secrets Manager only: give \`tls: { caPem, secret }\`, a secret that holds {"certificate":"..."}.`,
     )
   }
+}
+
+/**
+ * CloudFormation's schema of a mapping is narrower than Kafka is with names.
+ *
+ * @see https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-eventsourcemapping.html
+ */
+function refuseUnreadable(resource: string, topic: string): void {
+  if (Token.isUnresolved(topic) || /^[^.]./.test(topic)) return
+  throw new ConfigurationError(
+    `the source on ${resource} reads a topic whose name CloudFormation takes for no mapping: read one whose name has two characters or more and does not begin with ".".`,
+  )
+}
+
+function checkFilters(resource: string, filters: KafkaSourceOptions['filters'] = []): void {
+  const wrong = filters.map(({ pattern }) => wrongFilter(pattern)).find((finding) => finding !== undefined)
+  if (wrong !== undefined) throw new ConfigurationError(`the source on ${resource} has ${wrong}.`)
 }
 
 function checkGroup(resource: string, group: string | undefined): void {

@@ -1,5 +1,6 @@
 /** Where a function stands that speaks to the brokers of a cluster. */
 import { ConfigurationError } from '../../core/errors.ts'
+import { valueIdentity } from '../resource-identity.ts'
 import type { FunctionOverrides } from '../stage-settings.ts'
 import type { ClusterConnection } from './cluster.ts'
 
@@ -15,12 +16,13 @@ export function placedFor(whose: string, clusters: ReachedClusters, given: Funct
   const networks = [...reached.values()].flatMap(({ network }) => network ?? [])
   const [first, ...others] = networks
   if (first === undefined || given.vpc !== undefined) return given
-  if (others.some(({ vpc }) => vpc !== first.vpc)) {
+  if (others.some(({ vpc }) => valueIdentity(vpc.vpcId) !== valueIdentity(first.vpc.vpcId))) {
     throw new ConfigurationError(
       `${whose} reaches the clusters ${[...reached.keys()].join(' and ')}, which are in several VPCs, and a function stands in one: give it a VPC from which all of them are reached, as \`function: { vpc }\` in its settings.`,
     )
   }
-  const securityGroups = [...new Set(networks.flatMap((network) => network.securityGroups ?? []))]
+  const groups = networks.flatMap((network) => network.securityGroups ?? [])
+  const securityGroups = [...new Map(groups.map((group) => [valueIdentity(group.securityGroupId), group])).values()]
   return {
     vpc: first.vpc,
     ...(first.vpcSubnets ? { vpcSubnets: first.vpcSubnets } : {}),

@@ -6,6 +6,7 @@
  */
 import type { MappingRule } from '../mapping-rule.ts'
 import type { RenderedProperties } from '../rendered.ts'
+import { onlyByValue, wrongFilter } from './topic-filter.ts'
 
 /** Whether a mapping reads a topic. */
 export const readsTopic = ({ Topics }: RenderedProperties): boolean => Topics !== undefined
@@ -31,6 +32,11 @@ const destinationOf = (value: unknown): unknown => Object(Object(value).OnFailur
 const isEndless = ({ MaximumRetryAttempts: attempts }: RenderedProperties): boolean =>
   attempts === undefined || attempts === -1
 
+const patternsOf = (value: unknown): readonly unknown[] =>
+  Array.from<{ readonly Pattern?: unknown }>(Object(Object(value).Filters)).map(({ Pattern }) => Pattern)
+
+const filtersByOther = (pattern: unknown): boolean => wrongFilter(pattern) !== undefined
+
 const hasRegistry = (value: unknown): boolean => Object(value).SchemaRegistryConfig !== undefined
 
 export const topicMappingRules: readonly MappingRule[] = [
@@ -38,6 +44,7 @@ export const topicMappingRules: readonly MappingRule[] = [
   onDemandTakesNo('BisectBatchOnFunctionError', (value) => value === true),
   onDemandTakesNo('MaximumRetryAttempts'),
   onDemandTakesNo('MaximumRecordAgeInSeconds'),
+  onDemandTakesNo('LoggingConfig'),
   onDemandTakesNo('AmazonManagedKafkaEventSourceConfig', hasRegistry),
   onDemandTakesNo('SelfManagedKafkaEventSourceConfig', hasRegistry),
   onDemandTakesNo('DestinationConfig', (value) => String(destinationOf(value)).startsWith('kafka://')),
@@ -46,6 +53,11 @@ export const topicMappingRules: readonly MappingRule[] = [
     isBroken: (value, mapping) => readsTopic(mapping) && destinationOf(value) !== undefined && isEndless(mapping),
     remedy:
       'with a destination Lambda ends endless retries after ten, without a word, and gives up what a short outage would let through: leave it out, and say `deadLetters` to the application; or, with `pollers`, set MaximumRetryAttempts to a number that you have chosen.',
+  },
+  {
+    property: 'FilterCriteria',
+    isBroken: (value, mapping) => readsTopic(mapping) && patternsOf(value).some(filtersByOther),
+    remedy: `${onlyByValue}, as the KafkaSource's \`filters\` do, or filter in the topology.`,
   },
   {
     property: 'ParallelizationFactor',

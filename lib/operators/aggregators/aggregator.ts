@@ -19,6 +19,12 @@ export interface AggregatedRecord {
 
 /** Makes one `O` of any number of values `T`. Accumulators `A` are its own. */
 export interface Aggregator<T, O, A = unknown> {
+  /**
+   * By what the accumulators in the table are told from those of others: another kind under the same name is refused. It has the
+   * parameters in it by which they are laid out, such as `topN(order: largest)`.
+   * @default 'custom'
+   */
+  readonly kind?: string
   init(): A
   add(accumulator: A, value: T, record: AggregatedRecord): A
   merge(a: A, b: A): A
@@ -54,7 +60,8 @@ export type OrNull<V, O> = undefined extends V ? O | null : O
 
 /**
  * An aggregator of your own, for use among named ones. What `add` and `merge` give is checked like any state: a
- * {@link TerminalError} says where it holds what the table could not return unchanged.
+ * {@link TerminalError} says where it holds what the table could not return unchanged. One that comes to keep something else needs
+ * another name: open windows have what the one before kept, and nobody else can tell.
  *
  * @example
  * // The widest gap between the least and the largest price.

@@ -33,6 +33,7 @@ export function approximateDistinct<T>(
     throw new ConfigurationError(`approximateDistinct: the precision ${precision} is no integer from 4 to 14.`)
   }
   return {
+    kind: `approximateDistinct(precision: ${precision})`,
     init: () => GrowingSet.empty(),
     add(registers, value) {
       const one = distinguishable('approximateDistinct', select('approximateDistinct', by, value))

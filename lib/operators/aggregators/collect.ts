@@ -24,6 +24,7 @@ export interface CollectOptions<T, R> {
 export function collect<T, R = T>({ atMost, keep }: CollectOptions<T, R>): Aggregator<T, NoInfer<readonly Given<R>[]>> {
   checkBound(atMost, (problem) => new ConfigurationError(`collect: atMost is ${problem}, the most values to keep.`))
   const aggregator: Aggregator<T, unknown, readonly Timed[]> = {
+    kind: 'collect',
     init: () => [],
     add(kept, value, { eventTimeMs }) {
       const selected: unknown = keep === undefined ? value : select('collect', keep, value)
@@ -35,7 +36,8 @@ export function collect<T, R = T>({ atMost, keep }: CollectOptions<T, R>): Aggre
     merge: (a, b) => mergedSorted(a, b, compareTimed).slice(-atMost),
     result: (kept) => kept.map(({ value }) => value),
     encode: (kept) => kept.map(encodeTimed),
-    decode: (stored) => (stored as readonly StateValue[]).map(decodeTimed),
+    // A release before may have kept more.
+    decode: (stored) => (stored as readonly StateValue[]).slice(-atMost).map(decodeTimed),
   }
   return aggregator as Aggregator<T, readonly Given<R>[]>
 }

@@ -9,6 +9,7 @@ import type { Aggregator } from './aggregator.ts'
  */
 export function count<T>(where?: (value: T) => boolean): Aggregator<T, number, number> {
   return {
+    kind: 'count',
     init: () => 0,
     add: where === undefined ? (sum) => sum + 1 : (sum, value) => (holds(where(value)) ? sum + 1 : sum),
     merge: (a, b) => a + b,

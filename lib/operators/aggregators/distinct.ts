@@ -16,6 +16,7 @@ export type Distinguishable = number | bigint | string | boolean
  */
 export function distinct<T>(by: (value: T) => Distinguishable | undefined): Aggregator<T, number, GrowingSet> {
   return {
+    kind: 'distinct',
     init: () => GrowingSet.empty(),
     add(seen, value) {
       const one = distinguishable('distinct', select('distinct', by, value))

@@ -48,6 +48,14 @@ export function nearest(sum: ExactSum): number {
   return scaled(mantissa < 0n ? -rounded : rounded, exponent + spare)
 }
 
+/** What the sum is by a count above 0: finite also where the sum is beyond the largest number, as no mean of numbers is. */
+export function nearestMean(sum: ExactSum, count: number): number {
+  const total = nearest(sum)
+  if (Number.isFinite(total) || typeof sum === 'number') return total / count
+  // What the division of so large a mantissa cuts off is hundreds of bits below what a number holds.
+  return nearest({ mantissa: sum.mantissa / BigInt(count), exponent: sum.exponent })
+}
+
 /** As the table keeps it: equal sums have one form. */
 export function encodeSum(sum: ExactSum): StateValue {
   if (typeof sum === 'number') return sum

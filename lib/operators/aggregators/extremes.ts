@@ -24,11 +24,12 @@ export function max<T, V extends Ordered | undefined>(by: (value: T) => V): Aggr
 }
 
 function extreme<T, V extends Ordered | undefined>(
-  name: string,
+  name: 'min' | 'max',
   by: (value: T) => V,
   isBetter: (a: Ordered, b: Ordered) => boolean,
 ): Aggregator<T, OrNull<V, Given<V>>> {
   const aggregator: Aggregator<T, Ordered | null, Ordered | null> = {
+    kind: name,
     init: () => null,
     add(best, value) {
       const candidate: unknown = select(name, by, value)

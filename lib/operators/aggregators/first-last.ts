@@ -30,11 +30,12 @@ export function last<T, V = T>(by?: (value: T) => V): Aggregator<T, NoInfer<OrNu
 }
 
 function outermost<T, V>(
-  name: string,
+  name: 'first' | 'last',
   by: ((value: T) => V) | undefined,
   isOuter: (a: Timed, b: Timed) => boolean,
 ): Aggregator<T, OrNull<V, Given<V>>> {
   const aggregator: Aggregator<T, unknown, Timed | null> = {
+    kind: name,
     init: () => null,
     add(kept, value, { eventTimeMs }) {
       const selected: unknown = by === undefined ? value : select(name, by, value)

@@ -58,6 +58,7 @@ export function quantile<T, V extends number | undefined>(
   /** As far from both ends of the range, by the share of itself. */
   const middleOf = (range: number): number => (2 * ratio ** range) / (ratio + 1)
   return {
+    kind: `quantile(relativeError: ${relativeError})`,
     init: () => none,
     add(sketch, value) {
       const number: unknown = select('quantile', by, value)

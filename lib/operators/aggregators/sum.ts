@@ -1,12 +1,12 @@
 import type { StateValue } from '../../state/state-store.ts'
 import { type Aggregator, type Given, type OrNull, refuseValue, select } from './aggregator.ts'
-import { decodeSum, type ExactSum, encodeSum, nearest, plus, plusSum } from './exact-sum.ts'
+import { decodeSum, type ExactSum, encodeSum, nearest, nearestMean, plus, plusSum } from './exact-sum.ts'
 
 type Total = ExactSum | bigint | null
 
 /**
  * The exact sum of numbers, fractions included: it is rounded once, when it is read, so no order of records makes a
- * difference. 0.1 ten times is 1. Of bigints the sum is a bigint.
+ * difference. 0.1 ten times is 1. Of bigints the sum is a bigint. Beyond the largest number (1.8e308) it is infinite.
  *
  * The result is `null` where the selector left out every record. Throws a TerminalError for a value that is no finite
  * number, and where numbers and bigints are mixed.
@@ -20,6 +20,7 @@ export function sum<T, V extends number | bigint | undefined>(
   const result = (total: Total): number | bigint | null =>
     total === null || typeof total === 'bigint' ? total : nearest(total)
   return {
+    kind: 'sum',
     init: () => null,
     add(total, value) {
       const addend: unknown = select('sum', by, value)
@@ -47,7 +48,7 @@ interface Mean {
 const none: Mean = { count: 0, sum: 0 }
 
 /**
- * The mean of numbers: their exact sum, rounded once, by their count.
+ * The mean of numbers: their exact sum, rounded once, by their count. It is finite, however large they are.
  *
  * The result is `null` where the selector left out every record. Throws a TerminalError for a value that is no finite number.
  *
@@ -55,8 +56,9 @@ const none: Mean = { count: 0, sum: 0 }
  * { meanDelay: mean((f: Flight) => f.delayMinutes) }
  */
 export function mean<T, V extends number | undefined>(by: (value: T) => V): Aggregator<T, OrNull<V, number>, Mean> {
-  const result = ({ count, sum }: Mean): number | null => (count === 0 ? null : nearest(sum) / count)
+  const result = ({ count, sum }: Mean): number | null => (count === 0 ? null : nearestMean(sum, count))
   return {
+    kind: 'mean',
     init: () => none,
     add(before, value) {
       const addend: unknown = select('mean', by, value)

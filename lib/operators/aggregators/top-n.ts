@@ -40,6 +40,7 @@ export function topN<T, R = T>(
   const compare = (a: Ranked, b: Ranked): number =>
     sign * compareOrdered(a.rank, b.rank) || compareContent(a.value, b.value)
   const aggregator: Aggregator<T, unknown, readonly Ranked[]> = {
+    kind: `topN(order: ${order})`,
     init: () => [],
     add(best, value) {
       const rank: unknown = select('topN', by, value)
@@ -55,8 +56,9 @@ export function topN<T, R = T>(
     merge: (a, b) => mergedSorted(a, b, compare).slice(0, n),
     result: (best) => best.map(({ value }) => value),
     encode: (best) => best.map(({ rank, value }) => [rank, value]),
+    // A release before may have kept more.
     decode: (stored) =>
-      (stored as readonly (readonly [Ordered, StateValue])[]).map(([rank, value]) => ({ rank, value })),
+      (stored as readonly (readonly [Ordered, StateValue])[]).slice(0, n).map(([rank, value]) => ({ rank, value })),
   }
   return aggregator as Aggregator<T, readonly Given<R>[]>
 }

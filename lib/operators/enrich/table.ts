@@ -2,7 +2,7 @@
  * The three kinds of table that a stateless step can be enriched from. A call per record cannot be written: a step
  * names a key, and the runtime has loaded the row before the step runs.
  */
-import type { Duration } from '../../core/duration.ts'
+import { type Duration, msOf } from '../../core/duration.ts'
 import { ConfigurationError } from '../../core/errors.ts'
 
 /** How fresh the row is that a `join` was given. */
@@ -73,7 +73,8 @@ export function staticTable<V>(name: string, load: StaticTable<V>['load']): Stat
 }
 
 /**
- * A table that is loaded at start and refreshed in the background. Its staleness is a metric, and `join` is told it.
+ * A table that is loaded at start and refreshed in the background. Its staleness is a metric, and `join` is told it. Throws a
+ * {@link ConfigurationError} for what is no length of time, and where `maxStaleness` is shorter than `every`.
  *
  * @example
  * refreshedTable('rates', { load: fetchRates, every: minutes(5), maxStaleness: hours(1) })
@@ -88,8 +89,9 @@ export function refreshedTable<V>(
     readonly maxStaleness?: Duration
   } & ChangingAnswers,
 ): RefreshedTable<V> {
-  const everyMs = options.every.ms
-  const maxStalenessMs = options.maxStaleness?.ms ?? Number.POSITIVE_INFINITY
+  const everyMs = lengthOf(name, 'every', options.every)
+  const maxStalenessMs =
+    options.maxStaleness === undefined ? Number.POSITIVE_INFINITY : lengthOf(name, 'maxStaleness', options.maxStaleness)
   if (maxStalenessMs < everyMs) {
     throw new ConfigurationError(
       `table "${name}" is refreshed every ${everyMs} ms but may be no older than ${maxStalenessMs} ms: make maxStaleness at least every.`,
@@ -107,6 +109,7 @@ export function refreshedTable<V>(
 
 /**
  * Rows fetched by key: one call per batch for all keys that the cache lacks. Keys that the call leaves out have no row.
+ * Throws a {@link ConfigurationError} for a `ttl` that is no length of time.
  *
  * @example
  * lookup('accounts', { load: (ids) => fetchAccounts(ids), ttl: minutes(1) })
@@ -126,8 +129,11 @@ export function lookup<V>(
     kind: 'lookup',
     name,
     load: options.load,
-    ttlMs: options.ttl.ms,
+    ttlMs: lengthOf(name, 'ttl', options.ttl),
     maxEntries: options.maxEntries ?? 10_000,
     acknowledged: options.answers === 'may-change',
   }
 }
+
+const lengthOf = (table: string, option: string, length: Duration): number =>
+  msOf(`table "${table}": ${option} is`, length, 0, 'give a length of time, such as minutes(5).')

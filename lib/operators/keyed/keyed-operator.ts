@@ -9,6 +9,7 @@ import type { KeyDraft, TimerDomain } from '../../state/key-draft.ts'
 import type { Key } from '../../state/key-encoding.ts'
 import type { StateValue } from '../../state/state-store.ts'
 import type { OperatorStateDeclaration, StateDeclaration } from '../../state/states.ts'
+import type { AggregatorKinds } from '../aggregators/kinds.ts'
 import type { Emit, LinkContext } from '../operator.ts'
 
 /** What linking a keyed operator may ask the runtime for. Each is asked while a record is stepped, never before. */
@@ -47,6 +48,8 @@ export interface KeyedLink<I> {
    * not lost with it.
    */
   skip?(domain: TimerDomain, name: string, timeMs: number): void
+  /** `skip` threw as well: forgets what the operator keeps of the key, without a look at it. */
+  drop?(): void
 }
 
 /** What a window operator tells of itself. */
@@ -64,6 +67,8 @@ export interface WindowTraits {
   readonly heldBackMs: number
   /** For how long after the end of its window a result may come that revises it: windows behind need as much grace. */
   readonly trailsMs: number
+  /** Which aggregators have gathered what the state holds. */
+  readonly aggregators: AggregatorKinds
   /** How many windows, or slices of windows that overlap, a state holds as it is stored. */
   openIn(stored: StateValue): number
 }

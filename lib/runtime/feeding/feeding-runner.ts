@@ -65,12 +65,12 @@ export class FeedingRunner {
   ): Promise<BatchResult> {
     return withinDeadline(this.#parts.ports.clock, invocation.deadlineMs, this.#marginMs, async (stop) => {
       const failures: PartitionFailure[] = []
-      await this.#parts.manifest.check(stop.signal)
       for (const partition of batch) {
         const tables = await this.#tables.openBatch(stop.signal)
-        const failure = await partitionAlone(this.#parts.ports, partition, () =>
-          work(this.#parts, partition, tables, stop),
-        )
+        const failure = await partitionAlone(this.#parts.ports, partition, async () => {
+          await this.#parts.manifest.check(stop.signal)
+          return work(this.#parts, partition, tables, stop)
+        })
         if (failure) failures.push(failure)
       }
       return { failures }

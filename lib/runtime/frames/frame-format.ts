@@ -4,9 +4,9 @@
  * 1. What is decoded equals what was encoded, whatever the texts, times and values are.
  * 2. Bytes that were changed, cut or lengthened are a TerminalError, never another record.
  * 3. The envelope (mark, checksum, version, length) is the same in every version. A version newer than ours is a
- *    RetryableError: the reader is being deployed. Version n also reads version n - 1. Version 2 may have tagged values or redriven
- *    records of a later generation, and is written only where there are such: all other frames are those of version 1, which the
- *    release before reads.
+ *    RetryableError: the reader is being deployed. All versions so far are read. Version 2 may have tagged values or redriven records of
+ *    a later generation, version 3 headers as well, and each is written only where there are such: all other frames are those of
+ *    version 1, which every release reads.
  * 4. Claims and records ascend, and each record lies in a claim: a frame that breaks this is never sent.
  * 5. A frame fits in a Kinesis record of 1 MiB with its partition key.
  * 6. Records of a redrive frame ascend, and each has the identity of its redrive.
@@ -27,13 +27,14 @@ import type {
   UpstreamNews,
 } from './frame.ts'
 import { comparePositions, type Interval, justBefore, type Position } from './position.ts'
-import { RecordRows, readRecords } from './record-rows.ts'
+import { RecordRows, readRecords, type WrittenRows } from './record-rows.ts'
 
-/** The version of a frame that has nothing which is new in the second, and of one that has. */
+/** The version of a frame that has nothing of what came later, of one with a tagged value or a generation, and of one with headers. */
 const plainVersion = 1
 const laterVersion = 2
-const newestReadableVersion = 2
-const oldestReadableVersion = 1
+const headersVersion = 3
+const newestReadableVersion = headersVersion
+const oldestReadableVersion = plainVersion
 
 /** Frames are cut near this many bytes unless told otherwise: 256 KiB. */
 export const defaultFrameBytes = 262_144
@@ -161,14 +162,6 @@ function readClaims(reader: ByteReader): Interval[] {
 /** All of a frame but its records. */
 export type FrameHead = Omit<Frame, 'kind' | 'records'>
 
-/** Rows that are written already. */
-export interface WrittenRows {
-  readonly count: number
-  readonly bytes: Uint8Array
-  /** Whether the value of any is tagged. */
-  readonly hasTagged: boolean
-}
-
 /** Makes a frame of rows. Throws a {@link TerminalError} `oversize`. */
 export function sealFrame(head: FrameHead, rows: WrittenRows): EncodedFrame {
   const writeHead = (writer: ByteWriter) => {
@@ -180,10 +173,13 @@ export function sealFrame(head: FrameHead, rows: WrittenRows): EncodedFrame {
     writeClaims(writer, head.claims)
     writer.count(rows.count)
   }
-  return seal(head.slot, writeHead, rows.bytes, versionOf(rows.hasTagged))
+  return seal(head.slot, writeHead, rows.bytes, versionOf(rows))
 }
 
-const versionOf = (isLater: boolean): number => (isLater ? laterVersion : plainVersion)
+function versionOf({ hasHeaders, hasTagged }: Pick<WrittenRows, 'hasHeaders' | 'hasTagged'>): number {
+  if (hasHeaders) return headersVersion
+  return hasTagged ? laterVersion : plainVersion
+}
 
 function checkAscending(records: readonly OutgoingRecord[]): void {
   let before: Position | undefined
@@ -217,8 +213,7 @@ export function encodeFrame(frame: Frame): EncodedFrame {
   checkOrder(frame)
   const rows = new RecordRows()
   for (const record of frame.records) rows.add(record)
-  const { bytes } = rows
-  return sealFrame(frame, { count: frame.records.length, bytes, hasTagged: rows.hasTagged(bytes.length) })
+  return sealFrame(frame, rows.written(frame.records.length))
 }
 
 /** Encodes a control frame. Throws as {@link encodeFrame} does. */
@@ -256,7 +251,8 @@ export function encodeRedriveFrame({ slot, schemaVersion, generation = 1, record
     if (generation > 1) writer.count(generation)
     writer.count(records.length)
   }
-  return seal(slot, writeHead, rows.bytes, versionOf(generation > 1 || rows.hasTagged(rows.byteLength)))
+  const { bytes, hasTagged, hasHeaders } = rows.written(records.length)
+  return seal(slot, writeHead, bytes, versionOf({ hasTagged: hasTagged || generation > 1, hasHeaders }))
 }
 
 /** Positions by slot: the slots ascending, numbers as distances from the largest. */

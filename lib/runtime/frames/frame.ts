@@ -1,6 +1,7 @@
 /**
  * Frames: what one record of a stream between stages carries for one slot. docs/frames.md has the rules and the bytes.
  */
+import type { RecordHeader } from '../../core/record.ts'
 import type { Interval, Position } from './position.ts'
 
 /** A partition of a stage or source that feeds a keyed stage. */
@@ -39,6 +40,8 @@ export interface FrameRecord {
   readonly origin: Origin
   /** The identity under which a dead letter was sent again; undefined for all other records. */
   readonly redrive: string | undefined
+  /** Those of the source record, in order, never an empty list. @default it has none */
+  readonly headers?: readonly RecordHeader[] | undefined
 }
 
 /** A record on its way into a frame: a value of JSON stays text until the frame's bytes are written. */

@@ -20,7 +20,7 @@ import {
   laterOf,
   type Position,
 } from './position.ts'
-import { mostRowBytes, RecordRows } from './record-rows.ts'
+import { mostHeaderBytes, mostRowBytes, RecordRows, type WrittenRows } from './record-rows.ts'
 
 /** An output with the slot of its key in the stream it goes to. */
 export interface SlottedRecord {
@@ -94,8 +94,11 @@ export class Sender {
     const { name, partition } = this.#options.upstream
     const byteLength = mostRowBytes(record) + mostClaimBytes + mostHeadBytes + (name.length + partition.length) * 3
     if (byteLength <= mostFrameBytes) return
+    const { key, value, headers } = record
+    const [beside, andSmaller] =
+      headers === undefined ? ['', ''] : [` and headers that take up to ${mostHeaderBytes(headers)}`, ' or the headers']
     throw new TerminalError(
-      `the output to key of ${record.key.length} characters has a value of ${Buffer.byteLength(record.value)} bytes: a record between stages takes ${mostFrameBytes} with its key and coordinates, so make the value smaller`,
+      `the output to key of ${key.length} characters has a value of ${Buffer.byteLength(value)} bytes${beside}: a record between stages takes ${mostFrameBytes} with its key and coordinates, so make the value${andSmaller} smaller`,
       { code: 'oversize' },
     )
   }
@@ -120,17 +123,17 @@ export class Sender {
   #addFrames(frames: EncodedFrame[], slot: number, records: readonly OutgoingRecord[], batch: BatchOfOutputs): void {
     checkAscending(records)
     for (let from = 0; from < records.length; ) {
-      const { until, rows } = this.#fill(slot, records, from)
+      const rows = this.#fill(slot, records, from)
+      const until = from + rows.count
       const claims = this.#claim(slot, records, from, until, batch.completeThrough)
       const { upstream, schemaVersion } = this.#options
-      const written = { count: until - from, bytes: rows, hasTagged: this.#rows.hasTagged(rows.length) }
-      frames.push(sealFrame({ upstream, slot, schemaVersion, markMs: batch.markMs, claims }, written))
+      frames.push(sealFrame({ upstream, slot, schemaVersion, markMs: batch.markMs, claims }, rows))
       from = until
     }
   }
 
   /** As many rows, from `from` on, as make one frame: a view that the next frame's rows overwrite. */
-  #fill(slot: number, records: readonly OutgoingRecord[], from: number): { until: number; rows: Uint8Array } {
+  #fill(slot: number, records: readonly OutgoingRecord[], from: number): WrittenRows {
     const last = this.#lastOf(slot)
     const rows = this.#rows
     rows.restart()
@@ -150,10 +153,10 @@ export class Sender {
       rows.add(record)
       if (number <= last.number && comparePositions(position, last) <= 0) claimBytes += mostClaimBytes
       if (i === from || rows.byteLength + claimBytes <= this.#frameBytes) continue
-      if (numberFrom > from) return { until: numberFrom, rows: rows.bytes.subarray(0, bytesBeforeNumber) }
-      return { until: i, rows: rows.bytes.subarray(0, bytesBefore) }
+      if (numberFrom > from) return rows.written(numberFrom - from, bytesBeforeNumber)
+      return rows.written(i - from, bytesBefore)
     }
-    return { until: records.length, rows: rows.bytes }
+    return rows.written(records.length - from)
   }
 
   /** The claims of one frame; from here on they count as sent. */

@@ -46,10 +46,8 @@ export class BatchKeys {
   #drafts = new Map<string, KeyDraft>()
   /** Changed keys that have many changed entries. */
   readonly #crowded = new Set<string>()
-  /** Numbers of records whose step would have made the state of their key too large. */
   /** Keys that this attempt loaded, or took over from another, and has not let go. */
   readonly #loaded = new Set<string>()
-  readonly #oversized = new Set<number>()
   #recordsStepped = 0
 
   constructor(of: BatchKeysParts) {
@@ -123,9 +121,14 @@ export class BatchKeys {
 
   /** Whether what waits is to be committed before a step of that key. */
   isFull(key: string): boolean {
-    const { careful, parts } = this.#of
-    if (this.changed.size >= parts.mostKeysPerCommit && !this.changed.has(key)) return true
-    return this.#crowded.has(key) || (careful.size > 0 && careful.has(key) && this.changed.has(key))
+    if (this.changed.size >= this.#of.parts.mostKeysPerCommit && !this.changed.has(key)) return true
+    return this.#crowded.has(key) || this.isCarefulAndChanged(key)
+  }
+
+  /** Whether the key's next step, of whatever kind, has to find it committed. */
+  isCarefulAndChanged(key: string): boolean {
+    const { careful } = this.#of
+    return careful.size > 0 && careful.has(key) && this.changed.has(key)
   }
 
   /** What was changed is committed. */
@@ -214,13 +217,6 @@ export class BatchKeys {
     }
   }
 
-  /** The record would have made its key's state too large. All before it was committed: reading the key again takes it back. */
-  async takeBackOversized({ number, record: { key } }: RecordLine): Promise<void> {
-    this.changed.delete(key)
-    this.#oversized.add(number)
-    this.#adopt(key, (await this.#loading.keys([key])).get(key) as KeyDraft)
-  }
-
   /** Goes on from what another attempt committed: steps in silence what lies beyond it, up to `target`. */
   async takeOver(key: string, item: KeyItem | undefined, target: number): Promise<void> {
     const { log, doneThrough } = this.#of
@@ -230,7 +226,7 @@ export class BatchKeys {
       if (line.number > target) break
       if (line.number <= doneThrough) continue
       if (hasRecord(line) && line.record.key === key) {
-        const stepped = this.#oversized.has(line.number) ? skipped : await this.step(line, index, true)
+        const stepped = await this.step(line, index, true)
         if (stepped !== 'done' && 'halt' in stepped) throw stepped.halt
         if (stepped === 'done' && line.record.redrive === undefined) continue
         const halt = await this.fire({ line, index, key, keyHash: undefined }, true)
@@ -243,5 +239,3 @@ export class BatchKeys {
     }
   }
 }
-
-const skipped = { givenUp: undefined, attempts: 1 } as const

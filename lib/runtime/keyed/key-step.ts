@@ -25,6 +25,7 @@ export class KeyStep implements KeyedTarget, StepPlace, StepTimes {
   readonly times: StepTimes
   readonly keyHash: string | undefined
   readonly ownMarkMs: number
+  isFiring = false
   outputs = 0
   readonly #surroundings: StepSurroundings
   readonly #line: Line
@@ -82,6 +83,11 @@ export class KeyStep implements KeyedTarget, StepPlace, StepTimes {
     return this.#line.number
   }
 
+  /** Whether it is the step of timers alone: of a key that fires at a line without a record of its own that is applied there. */
+  get isOfTimers(): boolean {
+    return this.#record !== this.#line.record
+  }
+
   get watermarkMs(): number {
     return this.#line.watermarkMs
   }
@@ -99,12 +105,24 @@ export class KeyStep implements KeyedTarget, StepPlace, StepTimes {
   }
 
   resultOf(eventTimeMs: number): RecordInfo {
-    return new ResultRecordInfo(this.#record, eventTimeMs, this.#surroundings.resultMarkMs(this.#index))
+    return new ResultRecordInfo(this.#cause, eventTimeMs, this.#surroundings.resultMarkMs(this.#index))
   }
 
   outputRecord(): RecordInfo {
-    this.#outputRecord ??= new OutputRecordInfo(this.#surroundings.stage, this.#line.slot, this, this.#record)
+    const cause = this.#cause
+    if (cause !== this.#record) return this.#outputOf(cause)
+    this.#outputRecord ??= this.#outputOf(cause)
     return this.#outputRecord
+  }
+
+  #outputOf(record: IncomingRecord): RecordInfo {
+    return new OutputRecordInfo(this.#surroundings.stage, this.#line.slot, this, record)
+  }
+
+  /** The record at hand: without its headers while a timer fires, as what that puts out comes of no one record. */
+  get #cause(): IncomingRecord {
+    const record = this.#record
+    return this.isFiring && record.headers !== undefined ? { ...record, headers: undefined } : record
   }
 }
 

@@ -2,7 +2,7 @@
  * One batch of one partition on its way through a keyed stage. The invariants stand in keyed-runner.ts; the pure steps in
  * line-steps.ts, the drafts of keys in batch-keys.ts, publishing and committing in keyed-flush.ts.
  */
-import { ConfigurationError, isTerminal } from '../../core/errors.ts'
+import { ConfigurationError } from '../../core/errors.ts'
 import type { SourceRecord } from '../../core/record.ts'
 import { failureAt, type Halt, isBehind, moved, type PartitionBatch, type PartitionFailure, rest } from '../batch.ts'
 import { Pace } from '../invocation.ts'
@@ -17,11 +17,12 @@ import { openFeeds } from '../stage-parts.ts'
 import type { BatchTables } from '../tables.ts'
 import { BatchKeys } from './batch-keys.ts'
 import { DueKeys, type FiringKey, passedBy } from './due-keys.ts'
+import { KeyStep } from './key-step.ts'
 import { KeyedFlush, TooLarge } from './keyed-flush.ts'
 import { hasRecord, type RecordLine, type SteppedLoaded } from './keyed-line.ts'
 import { KeyedLog } from './keyed-log.ts'
 import type { KeyedParts } from './keyed-parts.ts'
-import { lineDeadLetter } from './line-dead-letter.ts'
+import { firedOutputDeadLetter, lineDeadLetter } from './line-dead-letter.ts'
 import { LineSteps, markLagOf } from './line-steps.ts'
 import { OperatorStates } from './operator-states.ts'
 
@@ -77,7 +78,6 @@ class KeyedAttempt {
   readonly #progress: NotedProgress<KeyedProgress>
   readonly #lastNumber: number
   readonly #stop: Stop
-  readonly #careful: ReadonlySet<string>
   readonly #outbox: Outbox
   readonly #steps: LineSteps
   readonly #operatorStates: OperatorStates
@@ -95,11 +95,10 @@ class KeyedAttempt {
     this.#progress = progress
     this.#lastNumber = lastNumber
     this.#stop = stop
-    this.#careful = careful
     this.#pace = new Pace(parts.ports.clock, stop)
     const { now } = progress
     const outbox = this.#newOutbox(tables)
-    const steps = new LineSteps(parts, outbox, now.failing, (index) => log.watermarkBefore(index))
+    const steps = new LineSteps(parts, outbox, now.failing, (index) => log.watermarkBefore(index), careful)
     const operatorStates = new OperatorStates(parts.stage.operatorStates.size > 0, now.operatorStates)
     const due = new DueKeys(parts, now, stop.signal)
     const { signal } = stop
@@ -130,9 +129,12 @@ class KeyedAttempt {
       ...this.#parts,
       feeds: openFeeds(this.#parts, this.#partition, this.#progress.now),
       tables,
-      deadLetterOf: (index, failure) => {
+      deadLetterOf: (index, failure, step) => {
         const line = this.#log.lines[index] as Line
         const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
+        if (step instanceof KeyStep && step.isOfTimers) {
+          return firedOutputDeadLetter({ line, key: step.draft.key, keyHash: step.keyHash }, failure, where)
+        }
         const { generation } = this.#progress.now
         return lineDeadLetter(line, this.#log.entries[line.entry] as SourceRecord, failure, where, generation)
       },
@@ -207,7 +209,8 @@ class KeyedAttempt {
         .filter(({ keyHash }) => !this.#hasFired(line.number, keyHash))
       await this.#keys.loadMore(some.map(({ key }) => key))
       for (const [i, { key, keyHash }] of some.entries()) {
-        if (this.#keys.changed.size >= mostKeysPerCommit || this.#outbox.target.pending >= maxPendingOutputs) {
+        const isFull = this.#keys.changed.size >= mostKeysPerCommit || this.#keys.isCarefulAndChanged(key)
+        if (isFull || this.#outbox.target.pending >= maxPendingOutputs) {
           const halt = await this.#send(done)
           if (halt) return halt
           // Sending lets go of keys that fired before; of those to come some may be among them.
@@ -237,7 +240,7 @@ class KeyedAttempt {
     if (!hasRecord(line)) return undefined
     if (line.overtaken) this.#parts.ports.metrics.count('records-overtaken', 1)
     const stepped = this.#keys.step(line, index)
-    if (stepped === 'done' && this.#careful.size === 0 && line.record.redrive === undefined) return undefined
+    if (stepped === 'done' && line.record.redrive === undefined) return undefined
     return this.#stepped(line, index, stepped)
   }
 
@@ -248,24 +251,9 @@ class KeyedAttempt {
   ): Promise<Halt | undefined> {
     const stepped = await outcome
     // A redriven record that its key took before is not applied: what is due of the key fires at its number all the same.
-    if (stepped === 'done') return (await this.#fireOwn(line, index)) ?? this.#checkSize(line, index)
+    if (stepped === 'done') return this.#fireOwn(line, index)
     if ('halt' in stepped) return { number: line.number, error: stepped.halt, counts: stepped.counts }
     return this.#giveUpRecord(line, index, { error: stepped.givenUp, phase: 'step', attempts: stepped.attempts })
-  }
-
-  /** In careful mode each step is followed by a look at the size of the item: what would not fit is a dead letter. */
-  async #checkSize(line: RecordLine, index: number): Promise<Halt | undefined> {
-    const { key } = line.record
-    if (!this.#careful.has(key) || !this.#keys.changed.has(key)) return undefined
-    try {
-      this.#flush.checkFits(this.#keys.draft(key))
-      return undefined
-    } catch (error) {
-      if (!isTerminal(error)) throw error
-      this.#outbox.rewind()
-      await this.#keys.takeBackOversized(line)
-      return this.#giveUpRecord(line, index, { error, phase: 'step', attempts: 1 })
-    }
   }
 
   async #giveUpRecord(line: RecordLine, index: number, failure: GivenUp): Promise<Halt | undefined> {

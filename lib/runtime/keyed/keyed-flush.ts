@@ -154,19 +154,19 @@ export class KeyedFlush {
     return cut === undefined ? endOf(this.#doneThrough) : endOfFiring(cut.number, cut.keyHash)
   }
 
-  /** Whether the draft's state fits in its item: throws a TerminalError where not. */
-  checkFits(draft: KeyDraft): CheckedCommit {
+  /** Throws a TerminalError where the draft's state does not fit. */
+  #checkFits(draft: KeyDraft): CheckedCommit {
     const { stage, ports, chainRetentionMs } = this.#of.parts
     return checkedDraft(draft.commit(ports.clock.nowMs(), chainRetentionMs), { stage: stage.name })
   }
 
-  /** The commits of drafts, but for those that are looked at after each step. Throws {@link TooLarge}. */
+  /** The commits of drafts, but for those that are looked at in each step. Throws {@link TooLarge}. */
   #checkedCommits(drafts: readonly KeyDraft[]): readonly (CheckedCommit | undefined)[] {
     const tooLarge: string[] = []
     const commits = drafts.map((draft) => {
       if (this.#of.careful.has(draft.key)) return undefined
       try {
-        return this.#measured(this.checkFits(draft))
+        return this.#measured(this.#checkFits(draft))
       } catch (error) {
         if (!isTerminal(error)) throw error
         tooLarge.push(draft.key)

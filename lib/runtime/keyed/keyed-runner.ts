@@ -15,7 +15,8 @@
  *    wakes late applies the record as well.
  * 5. Progress covers whole entries of the log; `doneThrough` says how far the next one is done.
  * 6. A warm draft is used only while progress carries the version that this container wrote last.
- * 7. State that would not fit in its item makes its record a dead letter before anything of it is published.
+ * 7. State that would not fit in its item, or in one transaction, makes the record or the timer that it comes of a dead letter
+ *    before anything of it is published.
  */
 import { SlotMemo } from '../../core/slot.ts'
 import type { KeyedStage } from '../../plan/plan.ts'

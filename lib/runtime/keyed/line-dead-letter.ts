@@ -19,10 +19,10 @@ export function lineDeadLetter(
 ): { readonly entry: DeadLetter; readonly record: RecordInfo } {
   const { slot, number, record, schemaVersion } = line
   if (record === undefined) return { entry: deadLetterOf(entry, failure, where), record: entry }
-  const { key, origin, value, side, eventTimeMs } = record
+  const { key, origin, value, side, eventTimeMs, headers } = record
   const { source, partition, position, subPosition, arrivalTimeMs } = origin
   const payload = Buffer.from(value)
-  const original = new SourceRecord({ source, partition, position, subPosition, arrivalTimeMs, key, payload })
+  const original = new SourceRecord({ source, partition, position, subPosition, arrivalTimeMs, key, payload, headers })
   const ownMarkMs = Number.isFinite(record.ownMarkMs) ? record.ownMarkMs : null
   const skewed = record.ownMarkMs === endOfTimeMs ? { isSkewed: true as const } : {}
   const newer = schemaVersion === 1 ? {} : { schemaVersion }
@@ -36,22 +36,46 @@ export function lineDeadLetter(
   }
 }
 
+/** Where a firing takes place: what names its dead letters. */
+type FiringPlace = Pick<FiringLine, 'line' | 'key' | 'keyHash'>
+
 /** The dead letter of a timer whose step threw: the key, the timer and its time. The key's state stays as it was, without it. */
 export function firingDeadLetter(
-  { line, key, keyHash }: FiringLine,
-  { domain, name, timeMs }: DueTimer,
+  firing: FiringPlace,
+  timer: DueTimer,
   error: unknown,
   where: { readonly topology: string; readonly stage: string; readonly failedAtMs: number },
 ): { readonly entry: DeadLetter; readonly record: RecordInfo } {
-  const record = new SourceRecord({
-    source: where.stage,
+  const record = firingRecord(firing, timer, where.stage, 0)
+  const entry = deadLetterOf(record, { error, phase: 'timer', attempts: 1 }, where)
+  return { entry: { ...entry, id: `${entry.id}/${timer.name}/${timer.timeMs}` }, record }
+}
+
+/** The dead letter of what a timer put out, of a window too, and a sink refused: its state stands. It is named by the output always. */
+export function firedOutputDeadLetter(
+  firing: FiringPlace,
+  failure: GivenUp,
+  where: { readonly topology: string; readonly stage: string; readonly failedAtMs: number },
+): { readonly entry: DeadLetter; readonly record: RecordInfo } {
+  // Beside the timers that failed in the same step, which have the places from 0 on.
+  const record = firingRecord(firing, failure.output?.timer, where.stage, 1)
+  return { entry: deadLetterOf(record, { ...failure, isOneOfSeveral: true }, where), record }
+}
+
+function firingRecord(
+  { line, key, keyHash }: FiringPlace,
+  timer: DueTimer | undefined,
+  stage: string,
+  subPosition: number,
+): SourceRecord {
+  return new SourceRecord({
+    source: stage,
     partition: `slot-${line.slot}`,
     // By the key's hash wherever it fires: at a record of its own that is a dead letter too, that one has the plain place.
     position: placeDigits({ number: line.number, keyHash: keyHash ?? positionHashOf(key) }),
+    subPosition,
     arrivalTimeMs: line.arrivedAtMs,
     key,
-    payload: Buffer.from(JSON.stringify({ key, timer: name, domain, timeMs })),
+    payload: Buffer.from(JSON.stringify({ key, timer: timer?.name, domain: timer?.domain, timeMs: timer?.timeMs })),
   })
-  const entry = deadLetterOf(record, { error, phase: 'timer', attempts: 1 }, where)
-  return { entry: { ...entry, id: `${entry.id}/${name}/${timeMs}` }, record }
 }

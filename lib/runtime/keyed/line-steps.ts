@@ -6,10 +6,12 @@ import { isRetryable, isTerminal } from '../../core/errors.ts'
 import { isBytes } from '../../core/lossless.ts'
 import { decodeValue } from '../../core/tagged-json.ts'
 import type { KeyedStage } from '../../plan/plan.ts'
-import { EntryNotLoaded, type KeyDraft } from '../../state/key-draft.ts'
+import { checkedDraft } from '../../state/commit-rules.ts'
+import { EntryNotLoaded, type KeyDraft, type StepTime } from '../../state/key-draft.ts'
 import { CheckedCopy } from '../../state/values.ts'
 import { positionHashOf } from '../frames/position.ts'
 import type { Outbox } from '../outbox.ts'
+import type { Line } from '../progress/fold.ts'
 import type { Failing, SlotStates } from '../progress/progress.ts'
 import { ImpureStepError, runTwice } from '../purity.ts'
 import { endOfTimeMs } from '../skew.ts'
@@ -19,7 +21,7 @@ import { isDue } from './due-keys.ts'
 import { KeyStep, type StepSurroundings } from './key-step.ts'
 import type { FiringLine, RecordLine, Stepped } from './keyed-line.ts'
 import { KeyedRecordInfo } from './record-info.ts'
-import { FiringFailed, noneFailed, TimerSteps } from './timer-steps.ts'
+import { FiringFailed, isSame, noneFailed, TimerSteps } from './timer-steps.ts'
 
 export class LineSteps {
   readonly #parts: StageParts<KeyedStage>
@@ -27,24 +29,30 @@ export class LineSteps {
   readonly #failing: Failing | undefined
   readonly #surroundings: StepSurroundings
   readonly #timers: TimerSteps
+  readonly #careful: ReadonlySet<string>
   /** The values of records that were decoded ahead of their steps, by number. */
   readonly #values = new Map<number, unknown>()
   /** Why a record could not be added to the states of operators, by number. */
   readonly #failures = new Map<number, unknown>()
 
-  /** `watermarkBefore` gives what the stage's watermark was before the line of that index. */
+  /**
+   * `watermarkBefore` gives what the stage's watermark was before the line of that index; `careful` are the keys whose state is
+   * near its limit: of theirs what would not fit is given up in its step.
+   */
   constructor(
     parts: StageParts<KeyedStage>,
     outbox: Outbox,
     failing: Failing | undefined,
     watermarkBefore: (index: number) => number,
+    careful: ReadonlySet<string>,
   ) {
     this.#parts = parts
     this.#outbox = outbox
     this.#failing = failing
     const markLagMs = markLagOf(parts.stage)
     this.#surroundings = { stage: parts.stage.name, resultMarkMs: (index) => watermarkBefore(index) - markLagMs }
-    this.#timers = new TimerSteps(parts, outbox)
+    this.#careful = careful
+    this.#timers = new TimerSteps(parts, outbox, (draft, line) => this.#checkFits(draft, line))
   }
 
   /** The value of a record, ahead of its step. */
@@ -184,15 +192,16 @@ export class LineSteps {
 
   #runFiring(firing: FiringLine, draft: KeyDraft, operatorStates: SlotStates): readonly FiringFailed[] {
     const { line, index } = firing
+    const time = this.#firingTime(line)
     let failed = noneFailed
     for (;;) {
       this.#begin(index, KeyStep.ofFiring(this.#surroundings, firing, draft, operatorStates))
-      draft.begin(noTime)
+      draft.begin(time, false)
       try {
         if (this.#parts.ports.checksPurity) {
           this.#twice(
             draft,
-            () => draft.begin(noTime),
+            () => draft.begin(time, false),
             () => this.#timers.fireDue(draft, line, failed),
           )
         } else this.#timers.fireDue(draft, line, failed)
@@ -201,6 +210,16 @@ export class LineSteps {
         failed = this.#failedWith(error, failed, draft)
       }
     }
+  }
+
+  /**
+   * How far a firing moves the times of its key: behind what any record may have that can still come, which so finds all that it
+   * would have found, and ahead of where the table may have taken an item (key-commit.ts 2). A record may be as old as its source
+   * and the streams before this one keep it; by event time, a day behind the watermark.
+   */
+  #firingTime({ watermarkMs, processingMs }: Line): StepTime {
+    const { retentionMs, chainRetentionMs } = this.#parts
+    return { eventTimeMs: watermarkMs - dayMs, arrivalTimeMs: processingMs - (chainRetentionMs - retentionMs) }
   }
 
   #begin(index: number, step: KeyStep): void {
@@ -224,15 +243,29 @@ export class LineSteps {
     failed: readonly FiringFailed[],
   ): void {
     this.#timers.fireDue(draft, line, failed)
-    this.#parts.program.run(value, info, this.#outbox.target)
+    try {
+      this.#parts.program.run(value, info, this.#outbox.target)
+    } finally {
+      draft.throwAgain()
+    }
+    this.#checkFits(draft, line)
     this.#timers.fireDue(draft, line, failed)
+  }
+
+  /** Throws a TerminalError where a careful key would not fit in a commit as it is. */
+  #checkFits(draft: KeyDraft, { number }: Line): void {
+    if (this.#careful.size === 0 || !this.#careful.has(draft.key)) return
+    const { stage, ports, chainRetentionMs } = this.#parts
+    checkedDraft(draft.commitOfStep(number, ports.clock.nowMs(), chainRetentionMs), { stage: stage.name })
   }
 
   /** Takes the step back; throws on what no timer threw. */
   #failedWith(error: unknown, failed: readonly FiringFailed[], draft: KeyDraft): readonly FiringFailed[] {
     if (!(error instanceof FiringFailed)) throw error
     this.#takeBack(draft)
-    return [...failed, error]
+    for (const one of failed) one.isPassed = false
+    // One that failed already fails for good: it drops what it kept.
+    return [...failed.filter(({ timer }) => !isSame(timer, error.timer)), error]
   }
 
   /** In tests each step runs twice. */
@@ -257,8 +290,10 @@ export class LineSteps {
   }
 }
 
-/** The step of a firing moves no time of the key. */
+/** What moves no time of the key. */
 const noTime = { eventTimeMs: Number.NEGATIVE_INFINITY, arrivalTimeMs: Number.NEGATIVE_INFINITY }
+
+const dayMs = 86_400_000
 
 /** How far a stage's marks trail its watermark: by as much as any window of it holds its 'final' results back. */
 export function markLagOf(stage: KeyedStage): number {

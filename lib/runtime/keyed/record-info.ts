@@ -1,9 +1,7 @@
 /** What a keyed stage's steps, and the sinks behind them, are told of a record. */
-import type { RecordHeader, RecordInfo } from '../../core/record.ts'
+import { headerText, noHeaders, type RecordHeader, type RecordInfo } from '../../core/record.ts'
 import type { MarkedRecordInfo } from '../feed-lane.ts'
 import type { IncomingRecord } from '../frames/frame.ts'
-
-const noHeaders: readonly RecordHeader[] = []
 
 /** A record as steps see it: where it came from in the end, and the key that it was sent to. */
 export class KeyedRecordInfo implements RecordInfo {
@@ -46,11 +44,11 @@ export class KeyedRecordInfo implements RecordInfo {
   }
 
   get headers(): readonly RecordHeader[] {
-    return noHeaders
+    return this.#record.headers ?? noHeaders
   }
 
-  header(): undefined {
-    return undefined
+  header(name: string): string | undefined {
+    return headerText(this.headers, name)
   }
 }
 

@@ -5,8 +5,7 @@
  * is made of the slices in it. A slice that came when some of its windows were over counts only for those that end at
  * `fromEndMs` or later.
  */
-import type { Duration } from '../../core/duration.ts'
-import { ConfigurationError } from '../../core/errors.ts'
+import { type Duration, msOf } from '../../core/duration.ts'
 
 /** The bounds of a window, `[startMs, endMs)`, in ms since 1970 UTC. */
 export interface WindowBounds {
@@ -61,23 +60,12 @@ export function floorTo(timeMs: number, unit: number): number {
 
 /** A length in whole ms above 0. Throws a {@link ConfigurationError} otherwise. */
 export function lengthOf(window: string, what: string, duration: Duration): number {
-  const ms: unknown = (duration as Duration | undefined)?.ms
-  if (Number.isSafeInteger(ms) && (ms as number) > 0) return ms as number
-  throw new ConfigurationError(
-    `${window}: the ${what} is ${shown(duration)}: give a length of at least one ms, such as minutes(5).`,
-  )
+  return msOf(`${window}: the ${what} is`, duration, 1, 'give a length of at least one ms, such as minutes(5).')
 }
 
 /** The grace in ms. Throws a {@link ConfigurationError} where it is left out or negative. */
 export function graceOf(window: string, options: GraceOptions): number {
-  const ms: unknown = (options?.grace as Duration | undefined)?.ms
-  if (Number.isSafeInteger(ms) && (ms as number) >= 0) return ms as number
-  throw new ConfigurationError(
-    `${window}: the grace is ${shown(options?.grace)}: say for how long after its end a window takes late records, such as { grace: minutes(2) }, or { grace: milliseconds(0) }.`,
-  )
-}
-
-function shown(duration: Duration | undefined): string {
-  if (typeof duration !== 'object' || duration === null) return String(duration)
-  return `${duration.ms} ms`
+  const remedy =
+    'say for how long after its end a window takes late records, such as { grace: minutes(2) }, or { grace: milliseconds(0) }.'
+  return msOf(`${window}: the grace is`, options?.grace, 0, remedy)
 }

@@ -1,9 +1,10 @@
 /** Clusters of Kafka: how functions and Lambda's pollers reach them, and what they are granted there. */
-import { App, Stack } from 'aws-cdk-lib'
+import { App, CfnParameter, Fn, Stack } from 'aws-cdk-lib'
 import { Annotations, Match, Template } from 'aws-cdk-lib/assertions'
 import { Key } from 'aws-cdk-lib/aws-kms'
 import { CfnServerlessCluster } from 'aws-cdk-lib/aws-msk'
 import { Secret } from 'aws-cdk-lib/aws-secretsmanager'
+import { Construct } from 'constructs'
 import {
   KafkaCluster,
   KafkaSink,
@@ -261,6 +262,77 @@ describe('a cluster of the user', () => {
     const secrets = grantsOf(stack, application, 'lines').filter((grant) => grant.includes('GetSecretValue'))
     expect(new Set(secrets).size).toBe(2)
     expect(secrets.join()).toContain('Authority')
+  })
+})
+
+it('with a user needs no network, and its pollers are granted none; who only writes is granted no authority', () => {
+  const stack = newStack()
+  const cluster = KafkaCluster.selfManaged({
+    brokers: ['kafka.example.com:9096'],
+    auth: userIn(stack),
+    tls: { caPem: 'CERTIFICATE', secret: new Secret(stack, 'Authority') },
+  })
+  const reads = linesIn(stack, { source: new KafkaSource(cluster, 'lines') })
+  const writes = linesIn(new Construct(stack, 'Writer'), {
+    source: new KinesisSource(newStream(stack, 'In')),
+    sink: new KafkaSink(cluster, 'out-lines'),
+  })
+  const ofReader = grantsOf(stack, reads, 'lines').join()
+  expect(ofReader).toContain('Authority')
+  expect(ofReader).not.toContain('ec2:')
+  expect(grantsOf(stack, writes, 'lines').join()).not.toContain('Authority')
+})
+
+describe('brokers that only the deployment knows', () => {
+  const listed: [string, (stack: Stack) => string[], unknown][] = [
+    ['a parameter', (stack) => new CfnParameter(stack, 'P', { type: 'CommaDelimitedList' }).valueAsList, { Ref: 'P' }],
+    [
+      'a text that is split',
+      () => Fn.split(',', Fn.importValue('brokers')),
+      { 'Fn::Split': [',', { 'Fn::ImportValue': 'brokers' }] },
+    ],
+  ]
+
+  it.each(listed)('may be %s: functions are told them in one text, and pollers in a list', (_, listIn, list) => {
+    const stack = newStack()
+    const cluster = KafkaCluster.selfManaged({ brokers: listIn(stack), auth: userIn(stack) })
+    const application = linesIn(stack, {
+      source: new KafkaSource(cluster, 'lines'),
+      sink: new KafkaSink(cluster, 'out-lines'),
+    })
+    const joined = { 'Fn::Join': [',', list] }
+    expect(mappingOf(stack).SelfManagedEventSource).toEqual({
+      Endpoints: { KafkaBootstrapServers: { 'Fn::Split': [',', joined] } },
+    })
+    expect(bindingsOf(stack, application, 'lines').sinks[0].cluster.brokers).toEqual([
+      JSON.stringify(joined).replaceAll('"', "'"),
+    ])
+    expect(cluster.identity).not.toContain('Token')
+  })
+
+  it('may be one text of several, or among others', () => {
+    const stack = newStack()
+    const brokers = ['kafka-1:9096', Fn.importValue('brokers')]
+    linesIn(stack, { source: new KafkaSource(KafkaCluster.selfManaged({ brokers, auth: userIn(stack) }), 'lines') })
+    expect(mappingOf(stack).SelfManagedEventSource.Endpoints.KafkaBootstrapServers).toEqual({
+      'Fn::Split': [',', { 'Fn::Join': [',', ['kafka-1:9096', { 'Fn::ImportValue': 'brokers' }]] }],
+    })
+  })
+
+  it('may be those of MSK', () => {
+    const stack = newStack()
+    const cluster = mskIn(stack, { brokers: Fn.split(',', Fn.importValue('brokers')) })
+    const application = linesIn(stack, { sink: new KafkaSink(cluster, 'out-lines') })
+    expect(bindingsOf(stack, application, 'lines').sinks[0].cluster.brokers).toEqual([
+      expect.stringContaining('Fn::ImportValue'),
+    ])
+  })
+
+  it('are refused as a list among others', () => {
+    const brokers = ['kafka-1:9096', ...Fn.split(',', Fn.importValue('brokers'))]
+    expect(() => KafkaCluster.selfManaged({ brokers, auth: 'none' })).toThrow(
+      /has a list that only the deployment knows among its brokers: give that list alone, or its text/,
+    )
   })
 })
 

@@ -1,10 +1,16 @@
 /** Topics as sources: what the mapping is told, what it costs, and what is refused where it is said. */
-import { Duration, type Stack } from 'aws-cdk-lib'
+import { Duration, Fn, type Stack } from 'aws-cdk-lib'
 import { Annotations, Match, Template } from 'aws-cdk-lib/assertions'
 import { CfnRegistry } from 'aws-cdk-lib/aws-glue'
 import { EventRecordFormat, FilterCriteria, FilterRule, KafkaSchemaValidationAttribute } from 'aws-cdk-lib/aws-lambda'
 import { GlueSchemaRegistry } from 'aws-cdk-lib/aws-lambda-event-sources'
-import { KafkaSource, type KafkaSourceOptions, type Pollers, type StageProps } from '../../../lib/cdk/index.ts'
+import {
+  KafkaSink,
+  KafkaSource,
+  type KafkaSourceOptions,
+  type Pollers,
+  type StageProps,
+} from '../../../lib/cdk/index.ts'
 import { bindingsOf, newStack } from '../world.ts'
 import { linesIn, mappingOf, mskIn } from './world.ts'
 
@@ -143,12 +149,54 @@ it.each<[string, KafkaSourceOptions, RegExp]>([
   expect(() => read(newStack(), options)).toThrow(message)
 })
 
-it.each(['', 'a/b', 'two words', '.', '..', 'x'.repeat(250)])(
-  'refuses a topic that Kafka has no name for: %j',
-  (topic) => {
-    expect(() => new KafkaSource(mskIn(newStack()), topic)).toThrow(/has no name that Kafka takes: give 1 to 249/)
-  },
-)
+describe('filters', () => {
+  const filtered = (...filters: Record<string, unknown>[]) =>
+    read(newStack(), { filters: filters.map((filter) => FilterCriteria.filter(filter)) })
+  const isPaid = { type: FilterRule.isEqual('paid') }
+
+  it('may say one or the other of a value', () => {
+    expect(() => filtered({ $or: [{ value: isPaid }, { value: { open: [true] } }] })).not.toThrow()
+  })
+
+  it('may be what only the deployment knows', () => {
+    expect(() => read(newStack(), { filters: [{ pattern: Fn.importValue('filter') }] })).not.toThrow()
+  })
+
+  it.each<[string, Record<string, unknown>]>([
+    ['data', { data: isPaid }],
+    ['key', { value: isPaid, key: ['u8'] }],
+    ['topic', { $or: [{ value: isPaid }, { topic: ['lines'] }] }],
+  ])('by %s are refused', (key, filter) => {
+    expect(() => filtered({ value: isPaid }, filter)).toThrow(
+      `, topic lines has a filter by "${key}", and Lambda filters records of a topic by their \`value\` only`,
+    )
+  })
+
+  it('that are no JSON are refused', () => {
+    expect(() => read(newStack(), { filters: [{ pattern: 'paid' }] })).toThrow(
+      /has the filter "paid", which is no JSON/,
+    )
+  })
+})
+
+describe('a topic is refused', () => {
+  it.each(['', 'a/b', 'two words', '.', '..', 'x'.repeat(250), undefined, null, 7])(
+    'that Kafka has no name for: %j',
+    (topic) => {
+      const message = /has no name that Kafka takes: give 1 to 249/
+      expect(() => new KafkaSource(mskIn(newStack()), topic as never)).toThrow(message)
+      expect(() => new KafkaSink(mskIn(newStack()), topic as never)).toThrow(message)
+    },
+  )
+
+  it.each(['a', '.orders'])('that no mapping reads, though a sink may write to it: %s', (topic) => {
+    const cluster = mskIn(newStack())
+    expect(() => new KafkaSource(cluster, topic)).toThrow(
+      `topic ${topic} reads a topic whose name CloudFormation takes for no mapping: read one whose name has two characters`,
+    )
+    expect(() => new KafkaSink(cluster, topic)).not.toThrow()
+  })
+})
 
 it('refuses more than one batch of a partition at a time', () => {
   expect(() => read(newStack(), {}, { parallelizationFactor: 2 })).toThrow(
@@ -168,9 +216,12 @@ describe('a timeout above 14 minutes', () => {
     expect(() => read(newStack(), {}, stage)).toThrow(message)
   })
 
-  it('is refused at synth where an override sets it', () => {
+  it.each<[string, StageProps]>([
+    ['', {}],
+    [', behind an alias too', { provisionedConcurrency: 1 }],
+  ])('is refused at synth where an override sets it%s', (_, stage) => {
     const stack = newStack()
-    const { function: target } = read(stack, {}).stage('lines')
+    const { function: target } = read(stack, {}, stage).stage('lines')
     Object(target.node.defaultChild).addPropertyOverride('Timeout', 841)
     expect(() => Template.fromStack(stack)).toThrow(message)
   })

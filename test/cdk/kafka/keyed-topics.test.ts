@@ -158,13 +158,9 @@ describe('a keyed stage on a topic', () => {
       ].sort(),
     )
     const administers = (topic: string) =>
-      [
-        'AlterTopic',
-        'AlterTopicDynamicConfiguration',
-        'CreateTopic',
-        'DescribeTopic',
-        'DescribeTopicDynamicConfiguration',
-      ].map((action) => `kafka-cluster:${action} ${arns.topic(`rides-app-${topic}-*`)}`)
+      ['AlterTopicDynamicConfiguration', 'CreateTopic', 'DescribeTopic', 'DescribeTopicDynamicConfiguration'].map(
+        (action) => `kafka-cluster:${action} ${arns.topic(`rides-app-${topic}-*`)}`,
+      )
     expect(ofKafka(grantsOfRole(stack, makerOf(application)))).toEqual(
       [`kafka-cluster:Connect ${arns.cluster}`, ...administers('by-city'), ...administers('by-driver')].sort(),
     )

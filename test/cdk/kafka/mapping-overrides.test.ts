@@ -35,6 +35,7 @@ describe('on demand is refused', () => {
     ['AmazonManagedKafkaEventSourceConfig', registry],
     ['SelfManagedKafkaEventSourceConfig', registry],
     ['DestinationConfig', to('kafka://failed')],
+    ['LoggingConfig', { SystemLogLevel: 'DEBUG' }],
   ])('%s %j', (property, value) => {
     const synthesise = synthesised('on-demand', { [property]: value })
     expect(synthesise).toThrow(needsPollers)
@@ -107,6 +108,10 @@ describe('a destination', () => {
   })
 })
 
+it('a log of the pollers is taken with provisioned ones', () => {
+  expect(synthesised('provisioned', { LoggingConfig: { SystemLogLevel: 'DEBUG' } })).not.toThrow()
+})
+
 it.each<[string, Readonly<Record<string, unknown>>, RegExp]>([
   ['LATEST', { StartingPosition: 'LATEST' }, /what arrives until the mapping polls/],
   [
@@ -115,6 +120,11 @@ it.each<[string, Readonly<Record<string, unknown>>, RegExp]>([
     /Lambda has it for shards only: leave it out, and give the topic/,
   ],
   ['a tumbling window', { TumblingWindowInSeconds: 60 }, /declare a window in the topology/],
+  [
+    'a filter by something else than the value',
+    { FilterCriteria: { Filters: [{ Pattern: '{"value":{}}' }, { Pattern: '{"data":{"type":["paid"]}}' }] } },
+    /Lambda filters records of a topic by their `value` only/,
+  ],
   [
     'a share group',
     { SelfManagedKafkaEventSourceConfig: { ConsumptionMode: 'Queue' } },

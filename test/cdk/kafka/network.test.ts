@@ -1,8 +1,8 @@
 /** Where functions stand: in the cluster's network where they speak to it, and nowhere where Lambda's pollers read for them. */
-import type { Stack } from 'aws-cdk-lib'
+import { Fn, type Stack } from 'aws-cdk-lib'
 import { Annotations, Match, Template } from 'aws-cdk-lib/assertions'
 import { SecurityGroup, Vpc } from 'aws-cdk-lib/aws-ec2'
-import type { Construct } from 'constructs'
+import { Construct } from 'constructs'
 import {
   bind,
   type ClusterConnection,
@@ -12,12 +12,15 @@ import {
   KafkaCluster,
   KafkaSink,
   KafkaSource,
+  KeyedStreams,
+  KinesisSource,
   type MskOptions,
+  type SourceConnection,
   type StageProps,
   StreamApplication,
 } from '../../../lib/cdk/index.ts'
 import { Topology, text } from '../../../lib/index.ts'
-import { entry, newStack } from '../world.ts'
+import { entry, newStack, newStream } from '../world.ts'
 import { linesIn, mskIn, networkIn } from './world.ts'
 
 /** The `VpcConfig` of the function of a construct, with logical ids in short. */
@@ -27,8 +30,13 @@ function networkOf(stack: Stack, target: Construct) {
   return VpcConfig === undefined ? undefined : JSON.stringify(VpcConfig).match(/\w+?(?=[0-9A-F]{8}")/g)
 }
 
-/** A keyed stage behind lines, all of whose frames go through Kinesis. */
-function keyedIn(stack: Stack, cluster: ClusterConnection) {
+interface KeyedParts {
+  readonly source?: SourceConnection
+  readonly keyedStreams?: KeyedStreams
+}
+
+/** A keyed stage behind lines of a topic; its frames go through Kinesis unless said. */
+function keyedIn(stack: Stack, cluster: ClusterConnection, { source, ...more }: KeyedParts = {}) {
   const app = new Topology('counts-app')
   const lines = app.source('lines', text())
   const out = app.sink<number>('out')
@@ -39,7 +47,8 @@ function keyedIn(stack: Stack, cluster: ClusterConnection) {
   return new StreamApplication(stack, 'App', {
     topology: app,
     entry,
-    bind: [bind(lines, new KafkaSource(cluster, 'lines')), bind(out, new CustomSink())],
+    bind: [bind(lines, source ?? new KafkaSource(cluster, 'lines')), bind(out, new CustomSink())],
+    ...more,
   })
 }
 
@@ -84,6 +93,14 @@ describe('a function stands', () => {
     expect(networkOf(stack, application.stage('by-line').function)).toBeUndefined()
   })
 
+  it('there where it feeds a topic, though it reads Kinesis', () => {
+    const stack = newStack()
+    const cluster = mskIn(stack, { network: networkIn(stack) })
+    const parts = { source: new KinesisSource(newStream(stack, 'In')), keyedStreams: KeyedStreams.topics(cluster) }
+    const application = keyedIn(stack, cluster, parts)
+    expect(networkOf(stack, application.stage('lines').function)).toEqual(inVpc)
+  })
+
   it('where the user says, before all', () => {
     const stack = newStack()
     const cluster = mskIn(stack, { network: networkIn(stack) })
@@ -117,6 +134,16 @@ describe('brokers that are looked up, which the VPC alone reaches', () => {
     expect(written({})).toEqual([expect.stringMatching(/App\/lines\/Function .*give the cluster its `network`, or/)])
   })
 
+  it('are warned of where it only looks at a topic, as the announcer does, or makes topics', () => {
+    const looked = newStack()
+    keyedIn(looked, mskIn(looked))
+    expect(warned(looked)).toEqual([expect.stringContaining('App/Announcer/Function')])
+    const made = newStack()
+    const source = new KinesisSource(newStream(made, 'In'))
+    keyedIn(made, mskIn(made), { source, keyedStreams: KeyedStreams.topics(mskIn(new Construct(made, 'Of'))) })
+    expect(warned(made).join()).toContain('App/Topics/Function')
+  })
+
   it('are no trouble to what stands in a VPC, to pollers, and where brokers are given', () => {
     const [inNetwork, inVpcOfUser, onlyRead] = [newStack(), newStack(), newStack()]
     expect(written({ network: networkIn(inNetwork) }, {}, inNetwork)).toEqual([])
@@ -148,6 +175,22 @@ describe('two clusters', () => {
     expect(networkOf(stack, application.stage('lines').function)).toEqual(
       expect.arrayContaining(['OtherClients', ...inVpc]),
     )
+  })
+
+  it('of one VPC that is imported for each are reached as of one', () => {
+    const stack = newStack()
+    const imported = (id: string): ClusterNetwork => ({
+      vpc: Vpc.fromVpcAttributes(stack, id, {
+        vpcId: Fn.importValue('vpc'),
+        availabilityZones: ['us-east-1a'],
+        privateSubnetIds: ['subnet-0a1b2c3d'],
+      }),
+      securityGroups: [SecurityGroup.fromSecurityGroupId(stack, `${id}Clients`, 'sg-0a1b2c3d')],
+    })
+    const { function: target } = between(stack, imported('One'), imported('Other')).stage('lines')
+    const { VpcConfig } =
+      Template.fromStack(stack).toJSON().Resources[stack.getLogicalId(target.node.defaultChild as never)].Properties
+    expect(VpcConfig).toEqual({ SubnetIds: ['subnet-0a1b2c3d'], SecurityGroupIds: ['sg-0a1b2c3d'] })
   })
 
   it('of two VPCs are refused', () => {

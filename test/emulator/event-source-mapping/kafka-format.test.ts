@@ -82,6 +82,14 @@ test('what the mapping counts is never less than the event as JSON, and little m
   )
 })
 
+test('filters see the text of a value, and none of a tombstone or of bytes that are no text', () => {
+  const { filterText } = kafkaFormat({ topic, bootstrapServers: 'own:9092' })
+  const textsOf = (...values: readonly (Uint8Array | null)[]) =>
+    values.map((value) => filterText({ value } as KafkaSourceRecord))
+  const texts = textsOf(Buffer.from('{"city":"Å"}'), Buffer.alloc(0), null, Buffer.from([0xff]))
+  expect(texts).toEqual(['{"city":"Å"}', '', undefined, undefined])
+})
+
 test('the handler reads every record as it was produced', () => {
   const format = kafkaFormat({ topic, bootstrapServers: 'own:9092' })
   fc.assert(

@@ -413,6 +413,10 @@ describe('settings that AWS refuses', () => {
     expect(() => new KafkaWorld(settings)).toThrow(message)
   })
 
+  test.each([1, 2_000])('and one that it takes: %d pollers', (pollers) => {
+    expect(() => new KafkaWorld({ pollers })).not.toThrow()
+  })
+
   test('an ARN that is none of MSK', () => {
     expect(() => new KafkaWorld({}, { format: { clusterArn: 'arn:aws:kinesis:us-east-1:0:stream/x' } })).toThrow(
       'is not the ARN of an MSK cluster',

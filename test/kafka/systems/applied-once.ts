@@ -5,8 +5,12 @@ import { text } from '../broker.ts'
 /** The outputs of a topic, each once, and how many records repeated one. */
 export interface AppliedOnce {
   readonly values: readonly unknown[]
+  /** Of each, the headers as `<name>=<value>`, but for the identity. */
+  readonly headers: readonly (readonly string[])[]
   readonly repeats: number
 }
+
+const identityHeader = 'millrace-output'
 
 /** Of an identity `<topology>/<sink>/<source>/<partition>/<position>/<sub position>/<index>`: whose it is, and when. */
 function placeOf(identity: string): { readonly upstream: string; readonly order: readonly number[] } {
@@ -27,10 +31,13 @@ export function appliedOnce(records: readonly KafkaRecord[]): AppliedOnce {
   const known = new Map<string, string>()
   const last = new Map<string, readonly number[]>()
   const values: unknown[] = []
+  const headers: string[][] = []
   for (const record of records) {
     const key = text(record.key)
-    const identity = text(record.headers.find(({ name }) => name === 'millrace-output')?.value)
-    const content = JSON.stringify([record.partition, key, text(record.value)])
+    const identity = text(record.headers.find(({ name }) => name === identityHeader)?.value)
+    const others = record.headers.filter(({ name }) => name !== identityHeader)
+    const own = others.map(({ name, value }) => `${name}=${text(value)}`)
+    const content = JSON.stringify([record.partition, key, text(record.value), own])
     const before = known.get(identity)
     if (before !== undefined) {
       if (before !== content) throw new Error(`output ${identity} was ${before}, and came again as ${content}`)
@@ -44,6 +51,7 @@ export function appliedOnce(records: readonly KafkaRecord[]): AppliedOnce {
       throw new Error(`output ${identity} of key ${key} came behind one at ${previous.join('/')}`)
     last.set(place, order)
     values.push(JSON.parse(text(record.value)))
+    headers.push(own)
   }
-  return { values, repeats: records.length - values.length }
+  return { values, headers, repeats: records.length - values.length }
 }

@@ -85,7 +85,12 @@ export function drivers(seed: number, partitions = sourcePartitions): System {
   const newcomers = new Set(names.slice(0, 4))
   const placeOf = ({ driver }: DriverEvent) =>
     newcomers.has(driver) ? partitions - 1 : partitionOf(Buffer.from(driver), sourcePartitions)
-  const sent = (list: readonly DriverEvent[]) => list.map((event) => messageOf(placeOf(event), event.driver, event))
+  const headersOf = (event: DriverEvent) => [`event=${events.indexOf(event)}`, `event=of ${event.driver}`]
+  const sent = (list: readonly DriverEvent[]) =>
+    list.map((event) => {
+      const headers = headersOf(event).map((header) => ({ name: 'event', value: Buffer.from(header.slice(6)) }))
+      return { ...messageOf(placeOf(event), event.driver, event), headers }
+    })
   const known = events.filter(({ driver }) => !newcomers.has(driver))
   const later = new Set(known.slice(known.length / 2))
   return {
@@ -101,8 +106,14 @@ export function drivers(seed: number, partitions = sourcePartitions): System {
       const expected = new Map(names.map((driver) => [driver, booksOf(events, driver)]))
       expect(await keptOf(application, names)).toEqual(expected)
       // The last status that a reader applies is what is kept: none is missing behind it, and no older one comes after it.
-      const statuses = (await outputs(application, 'driver-status')) as readonly DriverStatus[]
+      const { values, headers } = appliedOnce(await application.records('driver-status'))
+      const statuses = values as readonly DriverStatus[]
       expect(statuses).toHaveLength(events.length)
+      // Each status has the headers of its event, behind a keyBy.
+      for (const name of names) {
+        const own = headers.filter((_, i) => statuses[i]?.driver === name)
+        expect(own).toEqual(events.filter(({ driver }) => driver === name).map(headersOf))
+      }
       const last = new Map(statuses.map((status) => [status.driver, status]))
       for (const [driver, { load, updatedAtMs }] of expected)
         expect(last.get(driver)).toMatchObject({ load, updatedAtMs })

@@ -191,6 +191,18 @@ test.each<[() => unknown, string]>([
   expect(make).toThrow(message)
 })
 
+test.each<[readonly number[], number]>([
+  [[1e308, 1e308], 1e308],
+  [[-1e308, -1.5e308, -1.7e308], -1.4e308],
+  [[Number.MAX_VALUE, Number.MAX_VALUE, Number.MAX_VALUE], Number.MAX_VALUE],
+  [[Number.MAX_VALUE, Number.MAX_VALUE, 0.1], 6_004_799_503_160_661 * 2 ** 971],
+])('the mean of %j is %d, though no number holds their sum', (values, expected) => {
+  const parts = mean(self<number>)
+  expect(of(parts, values)).toBe(expected)
+  const merged = values.map((value) => parts.add(parts.init(), value, at)).reduce((a, b) => parts.merge(a, b))
+  expect(parts.result(parts.decode(parts.encode(merged)))).toBe(expected)
+})
+
 test('an aggregator that was added since starts anew, and one that went is forgotten', () => {
   const before = named<number, Record<string, Aggregator<number, unknown>>>('w', { sum: sum(self<number>) })
   const after = named('w', { max: max(self<number>), sum: sum(self<number>) })

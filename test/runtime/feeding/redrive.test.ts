@@ -172,6 +172,16 @@ test('what a sink rejects is a dead letter of the phase sink, when keyed state h
   expect(memory.deadLettered).toMatchObject([{ id: 'values/shard-0/77/0', reason: { phase: 'sink' } }])
 })
 
+test('several outputs of a record that a sink rejects are a dead letter each (3)', async () => {
+  const { redrive, memory, out } = feeding(({ n }) => [v('a', n), v('b', n)])
+  memory.refuse(out, () => ({ status: 'rejected', error: new Error('no') }))
+  expect(await redrive([v('a', 1)], applied)).toBeUndefined()
+  expect(memory.deadLettered).toMatchObject([
+    { id: 'values/shard-0/77/0/out/0', reason: { phase: 'sink' }, output: { index: 0 }, applied: true },
+    { id: 'values/shard-0/77/0/out/1', reason: { phase: 'sink' }, output: { index: 1 }, applied: true },
+  ])
+})
+
 test('a record whose keyed state has all goes to the sinks alone, also if it fails on the way (4)', async () => {
   const faults = { on: false }
   const { redrive, calls, memory, out } = feeding((value) => {

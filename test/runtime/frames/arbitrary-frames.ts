@@ -1,5 +1,6 @@
 /** Frames of every kind, for properties. */
 import fc from 'fast-check'
+import type { RecordHeader } from '../../../lib/core/record.ts'
 import type { ControlFrame, Frame, FrameRecord, RedriveFrame } from '../../../lib/runtime/frames/frame.ts'
 import {
   comparePositions,
@@ -37,6 +38,17 @@ export const anyOutputPosition: fc.Arbitrary<Position> = fc.oneof(
 )
 export const anyPosition: fc.Arbitrary<Position> = fc.oneof(anyOutputPosition, anyNumber.map(startOf))
 
+/** In any order, some under one name, with empty names and values and with values that are not UTF-8. */
+export const anyHeaders: fc.Arbitrary<readonly RecordHeader[]> = fc.array(
+  fc.record({
+    name: fc.oneof(anyText, fc.constantFrom('trace', 'tenant')),
+    value: fc
+      .oneof(fc.uint8Array({ maxLength: 20 }), fc.constantFrom(Uint8Array.of(), Uint8Array.of(0xc3, 0x28)))
+      .map((bytes) => Buffer.from(bytes)),
+  }),
+  { minLength: 1, maxLength: 5 },
+)
+
 export const anyRecord: fc.Arbitrary<FrameRecord> = fc.record({
   position: anyOutputPosition,
   side: anyText,
@@ -52,6 +64,7 @@ export const anyRecord: fc.Arbitrary<FrameRecord> = fc.record({
     arrivalTimeMs: anyTime,
   }),
   redrive: fc.option(anyText, { nil: undefined }),
+  headers: fc.option(anyHeaders, { nil: undefined }),
 })
 
 /** Records by position, each position once. */

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { MillraceError } from '../../../lib/core/errors.ts'
 import { decodeUtf8 } from '../../../lib/core/utf8.ts'
 import { ShortTexts } from '../../../lib/runtime/frames/byte-reader.ts'
-import type { ControlFrame, Frame, RedriveFrame } from '../../../lib/runtime/frames/frame.ts'
+import type { ControlFrame, Frame, FrameRecord, RedriveFrame } from '../../../lib/runtime/frames/frame.ts'
 import {
   decodeFrame,
   decodeIncoming,
@@ -211,7 +211,7 @@ describe('frames (F2: other bytes are never another record)', () => {
 
 describe('frames (F3: versions)', () => {
   test('a newer version goes back to the stream until the reader is deployed', () => {
-    expect(() => decodeFrame(sealed(Buffer.from('anything'), 3))).toThrow(
+    expect(() => decodeFrame(sealed(Buffer.from('anything'), 4))).toThrow(
       expect.objectContaining({ name: 'RetryableError', code: 'frame-newer' }),
     )
   })
@@ -229,6 +229,50 @@ describe('frames (F3: versions)', () => {
     })
     expect([plain, tagged].map((frame) => encode(frame as Frame)[6])).toEqual([1, 2])
     expect(decodeFrame(encode(tagged as Frame))).toEqual(tagged)
+  })
+
+  test('version 3 is written only where a record has headers, beside a tagged value too', () => {
+    const headers = [{ name: 'trace', value: Buffer.from('t-1') }]
+    const frames = ['{"n":1}', `$${'{"$bigint":"1"}'}`].map((value): Frame => {
+      const records = [
+        recordAt(ownPosition(7, 0), { value: Buffer.from(value) }),
+        recordAt(ownPosition(7, 1), { headers }),
+      ]
+      return { ...small, claims: [{ previous: startOf(7), last: endOf(7) }], records }
+    })
+    expect(frames.map((frame) => encode(frame)[6])).toEqual([3, 3])
+    for (const frame of frames) expect(decodeFrame(encode(frame))).toEqual(frame)
+  })
+
+  test('the bytes of headers are pinned: a byte that says them, their count, and of each the name and the value', () => {
+    const headers = [
+      { name: 'trace', value: Buffer.from('t-1') },
+      { name: '', value: Buffer.from([0xc3, 0x28]) },
+      { name: 'trace', value: Buffer.alloc(0) },
+    ]
+    const rowOf = (fields: Partial<FrameRecord>) => {
+      const rows = new RecordRows()
+      rows.add(recordAt(ownPosition(7, 0), { value: Buffer.from('v'), ...fields }))
+      return Buffer.from(rows.bytes).toString('hex')
+    }
+    const plain = rowOf({})
+    expect(plain.slice(-6)).toBe('000176')
+    const before = plain.slice(0, -6)
+    const pinned = `03${'057472616365'}${'03742d31'}${'00'}${'02c328'}${'057472616365'}${'00'}`
+    expect(rowOf({ headers })).toBe(`${before}02${pinned}0176`)
+    expect(rowOf({ headers, redrive: 'x' })).toBe(`${before}030178${pinned}0176`)
+  })
+
+  test('what a row says of its record is known, or its frame corrupt', () => {
+    const row = (says: number) => [0, 3, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, says]
+    const frame = (says: number, ...rest: number[]) =>
+      failureOf(sealed(Buffer.from([0, 0, 0, 0, 0, 1, 0, 1, ...row(says), ...rest]), 3))
+    expect([frame(0, 0), frame(1, 0, 0), frame(2, 1, 0, 0, 0), frame(3, 0, 0, 0)]).toEqual(
+      Array.from({ length: 4 }, () => 'decoded'),
+    )
+    expect([frame(4, 0), frame(2, 9, 0), frame(2, 1, 1, 0xff, 0, 0)]).toEqual(
+      Array.from({ length: 3 }, () => 'frame-corrupt'),
+    )
   })
 
   test('the bytes of version 1 are pinned: streams and retries hold them for days', () => {
@@ -306,6 +350,16 @@ describe('frames (F6: redriven records)', () => {
     const { bytes } = encodeRedriveFrame(frame)
     expect(decodeFrame(bytes)).toEqual(frame)
     expect([bytes[6], Buffer.from(bytes.subarray(11, 17)).toString('hex')]).toEqual([2, '033203ac0201'])
+  })
+
+  test('with headers it is of version 3, of whatever generation', () => {
+    const headers = [{ name: 'trace', value: Buffer.from('t-1') }]
+    for (const generation of [{}, { generation: 2 }]) {
+      const frame = { ...redrive([letter(0), { ...letter(1), headers }]), ...generation }
+      const { bytes } = encodeRedriveFrame(frame)
+      expect(bytes[6]).toBe(3)
+      expect(decodeFrame(bytes)).toEqual(frame)
+    }
   })
 
   test('bytes that say so all the same are corrupt', () => {

@@ -1,6 +1,6 @@
 /** Rule S1 of docs/frames.md (docs/guarantees.md 7): whoever claims has computed. */
 import fc from 'fast-check'
-import type { EncodedFrame, Frame } from '../../../lib/runtime/frames/frame.ts'
+import type { EncodedFrame, Frame, FrameRecord } from '../../../lib/runtime/frames/frame.ts'
 import { decodeFrame, mostFrameBytes } from '../../../lib/runtime/frames/frame-format.ts'
 import {
   comparePositions,
@@ -15,7 +15,7 @@ import {
 } from '../../../lib/runtime/frames/position.ts'
 import { Sender, type SenderOptions, type SlottedRecord } from '../../../lib/runtime/frames/sender.ts'
 import { UpstreamMemories } from '../../../lib/runtime/frames/upstream-memory.ts'
-import { recordAt } from './arbitrary-frames.ts'
+import { anyHeaders, recordAt } from './arbitrary-frames.ts'
 
 const slots = 4
 const upstream = { name: 'orders', partition: 'p-0' }
@@ -29,15 +29,22 @@ const output = (slot: number, position: Position, bytes = 10): SlottedRecord => 
 const batch = (completeThrough: number) => ({ markMs: 0, completeThrough })
 const claimsOf = (frames: readonly EncodedFrame[]) => decode(frames).map(({ claims }) => claims)
 
-test('of several frames only those with a tagged value are of version 2', () => {
-  const valueAt = (number: number, value: string): SlottedRecord => ({
+test('of several frames only those with a tagged value are of version 2, and those with headers of version 3', () => {
+  const valueAt = (number: number, value: string, fields: Partial<FrameRecord> = {}): SlottedRecord => ({
     slot: 0,
-    record: recordAt(ownPosition(number, 0), { value: Buffer.from(value) }),
+    record: recordAt(ownPosition(number, 0), { value: Buffer.from(value), ...fields }),
   })
   const long = `"${'x'.repeat(900)}"`
-  const outputs = [valueAt(1, long), valueAt(2, `$${long}`), valueAt(3, long)]
-  const frames = sender({ frameBytes: 1_200 }).frames(outputs, batch(3))
-  expect(frames.map(({ bytes }) => bytes[6])).toEqual([1, 2, 1])
+  const headers = [{ name: 'trace', value: Buffer.from('t-1') }]
+  const outputs = [
+    valueAt(1, long),
+    valueAt(2, `$${long}`),
+    valueAt(3, long),
+    valueAt(4, long, { headers }),
+    valueAt(5, long),
+  ]
+  const frames = sender({ frameBytes: 1_200 }).frames(outputs, batch(5))
+  expect(frames.map(({ bytes }) => bytes[6])).toEqual([1, 2, 1, 3, 1])
 })
 
 /** All that an upstream ever sends: at each number some firings of other keys, then outputs of the record's own key. */
@@ -221,13 +228,26 @@ describe('the sender (S4: oversize)', () => {
     expect(() => sender().frames([{ record, slot }], batch(0))).toThrow(oversize)
   })
 
+  test('headers count, however small the value is', () => {
+    const { record } = output(0, ownPosition(0, 0))
+    const many = Array.from({ length: 400_000 }, () => ({ name: '', value: Buffer.alloc(1) }))
+    const one = [{ name: 'large', value: Buffer.alloc(mostFrameBytes) }]
+    for (const headers of [many, one]) {
+      expect(() => sender().checkFits({ ...record, headers })).toThrow(oversize)
+      expect(() => sender().checkFits({ ...record, headers })).toThrow(
+        / and headers that take up to \d+: .* or the headers smaller$/,
+      )
+      expect(() => sender().frames([{ record: { ...record, headers }, slot: 0 }], batch(0))).toThrow(oversize)
+    }
+  })
+
   test('what is let through fits', () => {
     const texts = fc.string({ unit: 'binary', maxLength: 2_000 })
     fc.assert(
-      fc.property(texts, texts, fc.integer({ min: -3_000, max: 200 }), (key, redrive, near) => {
+      fc.property(texts, texts, anyHeaders, fc.integer({ min: -3_000, max: 200 }), (key, redrive, headers, near) => {
         const { record } = output(0, ownPosition(2 ** 50, 300), 0)
         const size = mostFrameBytes + near - key.length - redrive.length
-        const sized = { ...record, key, redrive, value: Buffer.alloc(size) }
+        const sized = { ...record, key, redrive, headers, value: Buffer.alloc(size) }
         try {
           sender().checkFits(sized)
         } catch {

@@ -1,4 +1,10 @@
 /** Invariant 7 of keyed-runner.ts (docs/guarantees.md 10): what does not fit in an item. */
+import { z } from 'zod'
+import { Topology, valueState } from '../../../lib/index.ts'
+import { type Plan, plan, stageNamed } from '../../../lib/plan/plan.ts'
+import { createRunner } from '../../../lib/runtime/runner.ts'
+import type { ValueState } from '../../../lib/state/states.ts'
+
 import { adder, type Step, value } from './keyed-world.ts'
 
 const growing: Step = (given, { key, state }) => {
@@ -81,4 +87,35 @@ test('a value that the table could not return unchanged makes a dead letter that
   expect(world.memory.deadLettered).toMatchObject([{ keyed: { number: 2 }, reason: { code: 'unsupported-value' } }])
   expect(world.memory.deadLettered[0]?.reason.message).toContain('stage "by-key", key "a": the state adder.sum')
   expect(await world.stateOf('a')).toEqual({ 'adder.sum': 3 })
+})
+
+test('a value that its upcaster makes too large is no reason to stand still: the key keeps it as it was', async () => {
+  const stage = (state: ValueState<string>) => {
+    const app = new Topology('releases')
+    const source = app.source('values', z.object({ key: z.string(), n: z.number() }))
+    source
+      .keyBy('by-key', ({ key }) => key, { slots: 1 })
+      .process('adder', {
+        state: { blob: state, sum: valueState<number>() },
+        step: ({ n }, { state: { blob, sum } }) => {
+          if (n > 0) sum.set((sum.get() ?? 0) + n)
+          if (blob.get() === undefined) blob.set('x'.repeat(300_000))
+        },
+      })
+      .to(app.sink<never>('out'))
+    return plan(app)
+  }
+  const longer = valueState<string>({ version: 2, upcast: { 1: (old) => `${old}${old}` } })
+  const world = adder(growing).world
+  const containerOf = (planned: Plan) => createRunner(planned.topology, stageNamed(planned, 'by-key'), world.ports())
+  world.frame([value('a', 1)])
+  // One that only reads would leave the next one's key too large to give that one up.
+  world.frame([value('a', 2), value('b', 3), value('a', 0), value('a', 4)])
+  expect(await world.run(containerOf(stage(valueState<string>())), 0, 1)).toBe(1)
+  expect(await world.run(containerOf(stage(longer)), 1)).toBe(2)
+  expect(world.memory.deadLettered.map(({ keyed, reason }) => [keyed?.number, reason.code])).toEqual(
+    [2, 4, 5].map((number) => [number, 'state-too-large']),
+  )
+  expect(await world.stateOf('a')).toEqual({ 'adder.blob': 'x'.repeat(300_000), 'adder.sum': 1 })
+  expect(await world.positionOf('a')).toBe(5)
 })

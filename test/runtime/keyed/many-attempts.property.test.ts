@@ -14,6 +14,7 @@ import type { Sink } from '../../../lib/runtime/sink.ts'
 import type { StateStore } from '../../../lib/state/state-store.ts'
 import { memoryPorts } from '../../../lib/testing/memory-ports.ts'
 import { sourceLineage } from '../../../lib/testing/memory-streams.ts'
+import { Random } from '../../../lib/testing/simulator/random.ts'
 
 const { signal } = new AbortController()
 /** Frames that have just arrived are not suspected of killing the process. */
@@ -23,6 +24,10 @@ type Value = z.infer<typeof schema>
 
 const isPoison = (n: number) => n % 17 === 7
 const isTerminal = (n: number) => n % 19 === 5
+
+/** Some records have headers, one under the same name as another. */
+const headersOf = (n: number) =>
+  n % 3 === 0 ? [] : ['first', 'second'].map((of) => ({ name: 'trace', value: Buffer.from(`${of} ${n}`) }))
 
 function topology() {
   const app = new Topology('two-app')
@@ -64,18 +69,6 @@ function topology() {
   return { app, sums, seen }
 }
 
-/** A small generator of numbers from 0 to 1, by a seed. */
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let t = state
-    t = Math.imul(t ^ (t >>> 15), t | 1)
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 interface Log {
   readonly stage: string
   readonly partition: string
@@ -95,7 +88,7 @@ class Schedule {
   readonly made = topology()
   readonly plan: Plan = plan(this.made.app)
   readonly memory = memoryPorts()
-  readonly #random: () => number
+  readonly #random: Random
   readonly #logs: Log[] = []
   readonly #idle: Container[] = []
   readonly #asleep: (() => void)[] = []
@@ -105,7 +98,7 @@ class Schedule {
   #faults = true
 
   constructor(seed: number, values: readonly Value[]) {
-    this.#random = randomOf(seed)
+    this.#random = new Random(seed)
     this.memory.serve?.(this.plan)
     const source = { stage: 'values', partition: 'shard-0', records: [] as SourceRecord[], at: 0 }
     for (const [i, value] of values.entries()) {
@@ -118,6 +111,7 @@ class Schedule {
           arrivalTimeMs: startMs,
           key: 'k',
           payload,
+          headers: headersOf(value.n),
         }),
       )
     }
@@ -131,13 +125,13 @@ class Schedule {
       this.#read()
       const open = this.#logs.filter(({ at, records }) => at < records.length)
       if (open.length === 0 && this.#asleep.length === 0) return
-      if (open.length > 0) await this.#attempt(open[Math.floor(this.#random() * open.length)] as Log)
+      if (open.length > 0) await this.#attempt(open[Math.floor(this.#random.next() * open.length)] as Log)
     }
     throw new Error('it did not drain')
   }
 
   #below(share: number): boolean {
-    return this.#random() < share
+    return this.#random.next() < share
   }
 
   /** Takes what was published into the logs of the keyed stages. */
@@ -160,8 +154,8 @@ class Schedule {
 
   async #attempt(log: Log): Promise<void> {
     // Now and then an older checkpoint is delivered again.
-    const from = this.#faults && this.#below(0.15) ? Math.floor(this.#random() * (log.at + 1)) : log.at
-    const to = Math.min(log.records.length, from + 1 + Math.floor(this.#random() * 8))
+    const from = this.#faults && this.#below(0.15) ? Math.floor(this.#random.next() * (log.at + 1)) : log.at
+    const to = Math.min(log.records.length, from + 1 + Math.floor(this.#random.next() * 8))
     const container = this.#container(log.stage)
     const records = log.records.slice(from, to)
     const run = async () => {
@@ -180,7 +174,7 @@ class Schedule {
   }
 
   async #wakeOne(): Promise<void> {
-    const [wake] = this.#asleep.splice(Math.floor(this.#random() * this.#asleep.length), 1)
+    const [wake] = this.#asleep.splice(Math.floor(this.#random.next() * this.#asleep.length), 1)
     wake?.()
     await quiet()
   }
@@ -191,8 +185,8 @@ class Schedule {
     const planned = this.plan.stages.find(({ name }) => name === stage) as Plan['stages'][number]
     const options = {
       attempts: 2,
-      mostKeysPerCommit: 1 + Math.floor(this.#random() * 3),
-      maxPendingOutputs: 1 + Math.floor(this.#random() * 9),
+      mostKeysPerCommit: 1 + Math.floor(this.#random.next() * 3),
+      maxPendingOutputs: 1 + Math.floor(this.#random.next() * 9),
       warmKeys: this.#below(0.8) ? 3 : 0,
     }
     return { stage, runner: createRunner(this.plan.topology, planned, this.#ports(stage), options) }
@@ -201,7 +195,7 @@ class Schedule {
   /** Before or after a port call's effect: it goes on, fails, sleeps, or ends with its process. */
   async #gate(): Promise<void> {
     if (!this.#faults) return
-    const x = this.#random()
+    const x = this.#random.next()
     if (x < 0.02) throw new Error('throttled, or the answer was lost')
     if (x < 0.035) await new Promise(() => undefined)
     if (x < 0.06) await new Promise<void>((wake) => void this.#asleep.push(wake))
@@ -219,6 +213,8 @@ class Schedule {
         const item = inner.prepare(output) as { readonly identity: string }
         const id = `${stage} ${item.identity}`
         const content = JSON.stringify(output.value, (name, value) => (name === 'failedAtMs' ? 0 : value))
+        const { n } = Object(output.value)
+        expect(output.record.headers).toEqual(headersOf(n ?? output.value))
         expect([id, this.#contents.get(id) ?? content]).toEqual([id, content])
         this.#contents.set(id, content)
         return item
@@ -317,4 +313,4 @@ test('any schedule of attempts comes to what a naive fold comes to', async () =>
     }),
     { numRuns: Number(process.env.SCHEDULES ?? 200) },
   )
-}, 60_000)
+}, 240_000)

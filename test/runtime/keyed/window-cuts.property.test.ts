@@ -125,6 +125,7 @@ function appendAll(world: StageWorld, events: readonly Event[], sizes: readonly 
     const records = part.map(({ id, key, timeMs, limitMs }) => ({
       ...{ side: 'by-key', key, eventTimeMs: timeMs, ownMarkMs: limitMs, origin, redrive: undefined },
       ...{ position: ownPosition(id + 1, 0), value: Buffer.from(JSON.stringify({ key, id })) },
+      headers: id % 3 === 0 ? undefined : [{ name: 'id', value: Buffer.from(String(id)) }],
     }))
     const claims = [{ previous: from === 0 ? firstPosition : endOf(from), last: endOf(from + part.length) }]
     const markMs = part[0]?.limitMs as number
@@ -203,6 +204,7 @@ describe.each(kinds)('%s', (_, windows, naive) => {
           const text = (all: readonly unknown[]) => all.map((value) => JSON.stringify(value)).sort()
           expect(text(rough.memory.received(other.results))).toEqual(text(results))
           expect(text(lateOf(rough, other.late))).toEqual(text(late))
+          expect(rough.headers).toEqual(calm.headers)
           expect(rough.memory.deadLettered).toEqual([])
           if (naive === undefined) return
 

@@ -16,6 +16,7 @@ import { MemoryStateStore } from '../../../lib/state/memory-store.ts'
 import type { StateStore } from '../../../lib/state/state-store.ts'
 import { memoryPorts } from '../../../lib/testing/memory-ports.ts'
 import { wholePartition } from '../../../lib/testing/memory-streams.ts'
+import { Random } from '../../../lib/testing/simulator/random.ts'
 
 const { signal } = new AbortController()
 const startMs = Date.UTC(2026, 0, 1)
@@ -90,17 +91,6 @@ interface Log {
 
 const quiet = (): Promise<undefined> => new Promise((resolve) => void setImmediate(() => resolve(undefined)))
 
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let t = state
-    t = Math.imul(t ^ (t >>> 15), t | 1)
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 const recordOf = (
   source: string,
   partition: string,
@@ -117,7 +107,7 @@ class World {
   readonly planned = plan(this.made.app)
   readonly memory = memoryPorts()
   readonly stores = new Map<string, EmptiedStore>()
-  readonly #random: () => number
+  readonly #random: Random
   readonly #logs: Log[] = []
   readonly #idle: { readonly stage: string; readonly runner: Runner }[] = []
   readonly #asleep: (() => void)[] = []
@@ -125,7 +115,7 @@ class World {
   readonly errors: unknown[] = []
 
   constructor(seed: number, values: readonly Value[]) {
-    this.#random = randomOf(seed)
+    this.#random = new Random(seed)
     this.memory.serve?.(this.planned)
     for (const { name } of this.planned.stages) {
       this.stores.set(name, new EmptiedStore(() => new MemoryStateStore({ stage: name, clock: this.memory.clock })))
@@ -137,7 +127,7 @@ class World {
   }
 
   #below(share: number): boolean {
-    return this.#random() < share
+    return this.#random.next() < share
   }
 
   /** So many attempts, or until all is done. */
@@ -148,7 +138,7 @@ class World {
       this.#read()
       const open = this.#logs.filter(({ at, records }) => at < records.length)
       if (open.length === 0 && this.#asleep.length === 0) return
-      if (open.length > 0) await this.#attempt(open[Math.floor(this.#random() * open.length)] as Log)
+      if (open.length > 0) await this.#attempt(open[Math.floor(this.#random.next() * open.length)] as Log)
     }
   }
 
@@ -164,7 +154,7 @@ class World {
   }
 
   async wake(): Promise<void> {
-    this.#asleep.splice(Math.floor(this.#random() * this.#asleep.length), 1)[0]?.()
+    this.#asleep.splice(Math.floor(this.#random.next() * this.#asleep.length), 1)[0]?.()
     await quiet()
   }
 
@@ -175,7 +165,7 @@ class World {
   /** What a mapping does that is made anew with an earlier position than the reset's, or with just that. */
   rewind(first: number): void {
     const [source] = this.#logs as [Log]
-    source.at = Math.floor(this.#random() * (first + 1))
+    source.at = Math.floor(this.#random.next() * (first + 1))
   }
 
   /** The reset, as the command does it: what is in flight goes on beside it, and has ended before anything is emptied. */
@@ -223,8 +213,8 @@ class World {
   }
 
   async #attempt(log: Log): Promise<void> {
-    const from = this.#below(0.2) && log.stage !== 'values' ? Math.floor(this.#random() * (log.at + 1)) : log.at
-    const to = Math.min(log.records.length, from + 1 + Math.floor(this.#random() * 6))
+    const from = this.#below(0.2) && log.stage !== 'values' ? Math.floor(this.#random.next() * (log.at + 1)) : log.at
+    const to = Math.min(log.records.length, from + 1 + Math.floor(this.#random.next() * 6))
     const index = this.#below(0.8) ? this.#idle.findIndex(({ stage }) => stage === log.stage) : -1
     const container = index < 0 ? this.#container(log.stage) : this.#idle.splice(index, 1)[0]
     if (container === undefined) return
@@ -246,7 +236,7 @@ class World {
 
   #container(stage: string) {
     const planned = this.planned.stages.find(({ name }) => name === stage) as (typeof this.planned.stages)[number]
-    const options = { mostKeysPerCommit: 1 + Math.floor(this.#random() * 3), warmKeys: 100 }
+    const options = { mostKeysPerCommit: 1 + Math.floor(this.#random.next() * 3), warmKeys: 100 }
     return { stage, runner: createRunner(this.planned.topology, planned, this.#ports(), options) }
   }
 

@@ -84,14 +84,25 @@ export function pruned(
     if (windows.neededUntil(slice.startMs) <= overMs) continue
     const before = kept.at(-1)
     const countsFor = windows.endBeyond(slice.startMs, overMs)
-    if (before?.startMs === slice.startMs && before.fromEndMs <= countsFor && slice.fromEndMs <= countsFor) {
-      const accumulator = aggregator.merge(before.accumulator, slice.accumulator)
-      kept[kept.length - 1] = { ...before, accumulator }
-    } else {
-      kept.push(slice)
-    }
+    const isOne = before?.startMs === slice.startMs && before.fromEndMs <= countsFor && slice.fromEndMs <= countsFor
+    const merged = isOne ? mergedOf(before, slice, aggregator) : undefined
+    if (merged === undefined) kept.push(slice)
+    else kept[kept.length - 1] = merged
   }
   return { slices: kept, emitted: emitted.filter(({ endMs }) => endMs > overMs) }
+}
+
+/** Both as one; undefined where that throws: then they stay apart, and each window that needs both fails when it is put out. */
+function mergedOf(
+  before: FilledSlice,
+  slice: FilledSlice,
+  aggregator: Aggregator<never, unknown>,
+): FilledSlice | undefined {
+  try {
+    return { ...before, accumulator: aggregator.merge(before.accumulator, slice.accumulator) }
+  } catch {
+    return undefined
+  }
 }
 
 /** `{ slices: [[startMs, fromEndMs, accumulator]], emitted: [[endMs, revision]] }`; nothing emitted is left out. */

@@ -7,6 +7,7 @@ import type { CountWindows } from '../../../time/windows/count-window.ts'
 import type { SessionWindows } from '../../../time/windows/session.ts'
 import type { SlicedWindows } from '../../../time/windows/window.ts'
 import { type Aggregator, type Aggregators, type CustomAggregation, custom } from '../../aggregators/aggregator.ts'
+import { kindsOf } from '../../aggregators/kinds.ts'
 import { named } from '../../aggregators/named.ts'
 import type { Emit } from '../../operator.ts'
 import type { KeyedOperator, WindowTraits } from '../keyed-operator.ts'
@@ -46,7 +47,7 @@ export function windowed<T>(
     operatorStates: new Map(),
     sides: windows.kind === 'count' ? [] : [lateSide],
     emits: 'each',
-    window: traitsOf(windows, emit),
+    window: { ...traitsOf(windows, emit), aggregators: kindsOf(aggregation) },
     link(results, side, context) {
       const late = (windows.kind === 'count' ? () => undefined : side(lateSide)) as Emit<T>
       const linked = kind.link({ context, results, late })
@@ -54,6 +55,7 @@ export function windowed<T>(
         record: linked.record,
         fire: (_domain, _name, timeMs) => linked.fire?.(timeMs, false),
         skip: (_domain, _name, timeMs) => linked.fire?.(timeMs, true),
+        drop: () => context.draft().drop(name),
       }
     },
   }
@@ -66,7 +68,7 @@ function kindOf<T>(windows: Windows, declaration: WindowDeclaration<T>): WindowK
 }
 
 /** For how long after its end a window may have another result. */
-function traitsOf(windows: Windows, emit: WindowEmission): WindowTraits {
+function traitsOf(windows: Windows, emit: WindowEmission): Omit<WindowTraits, 'aggregators'> {
   const { label, graceMs } = windows
   const settlingMs = windows.kind === 'session' ? windows.gapMs - 1 + graceMs : graceMs
   return {
