@@ -166,6 +166,11 @@ const handleKinesis: Handle = async (event, context, stages) => {
 }
 
 const handleDynamoDbStream: Handle = async (event, context, stages) => {
+  if (process.env.MILLRACE_ADAPTER_EVENTS_DYNAMODB_STREAM === 'false') notBundled('events of DynamoDB streams')
+  else return answerDynamoDbStream(event, context, stages)
+}
+
+const answerDynamoDbStream: Handle = async (event, context, stages) => {
   const { stage, run } = await feedOf('dynamodb-stream', event, context, stages)
   return firstNotDone(await run([dynamoDbStreamRecords(event, stage)]))
 }
@@ -175,6 +180,11 @@ const firstNotDone = (failures: BatchResult['failures']): StreamResponse => ({
 })
 
 const handleSqs: Handle = async (event, context, stages) => {
+  if (process.env.MILLRACE_ADAPTER_EVENTS_SQS === 'false') notBundled('events of SQS')
+  else return answerSqs(event, context, stages)
+}
+
+const answerSqs: Handle = async (event, context, stages) => {
   const { stage, run } = await feedOf('sqs', event, context, stages)
   const batches = sqsRecords(event, stage)
   const failures = await run(batches)

@@ -224,6 +224,8 @@ export type DeadLetterBinding = {
  */
 export const adapters = [
   'events-kafka',
+  'events-dynamodb-stream',
+  'events-sqs',
   'kinesis-sink',
   'dynamodb-sink',
   'sqs-sink',
@@ -256,7 +258,8 @@ export function adaptersOf(bindings: StageBindings | AnnouncerBindings): Readonl
   const needed = new Set<Adapter>()
   for (const sink of bindings.sinks) if (sink.kind !== 'custom') needed.add(`${sink.kind}-sink`)
   needed.add(`dead-letters-${bindings.deadLetters.kind}`)
-  if (bindings.sources.some(({ kind }) => kind === 'kafka')) needed.add('events-kafka')
+  // Those of Kinesis are those of keyed stages too, and always there.
+  for (const { kind } of bindings.sources) if (kind !== 'kinesis') needed.add(`events-${kind}`)
   if (bindings.deadLetters.offloadBucket) needed.add('dead-letters-s3')
   for (const feed of bindings.feeds ?? []) needed.add(`frames-${serviceOf(feed)}`)
   if (bindings.state) {

@@ -63,7 +63,7 @@ export class BatchRun {
     this.#batch = this.#keepsRecords
       ? batch.map(({ partition, records }) => ({ partition, records: rest(records, 0) }))
       : batch
-    const lanes = parts.sinks.map(({ name, sink, key }) => new Lane(name, sink, key))
+    const lanes = parts.sinks.map(({ name, sink, key }) => new Lane(name, sink, key, { keepsValues: false }))
     this.#target = { lanes, tables, ordinal: 0, pending: 0, maxPerRecord: parts.maxOutputsPerRecord }
     this.#deadLetters = new Lane('dead letters', parts.ports.deadLetters as Sink)
     let ordinal = 0
@@ -257,11 +257,11 @@ export class BatchRun {
   }
 
   async #deliverLane(lane: Lane, refused: RefusedOutputs): Promise<void> {
-    const { items, made } = lane.take()
+    const { items, madeOf } = lane.take()
     const outcomes = await outcomesOf(lane, items, this.#stop)
     for (let i = 0; i < items.length; i++) {
       const outcome = outcomes[i]
-      if (outcome?.status !== 'delivered') this.#notDelivered(lane, made[i] as Made, outcome ?? noAnswer(lane), refused)
+      if (outcome?.status !== 'delivered') this.#notDelivered(lane, madeOf(i), outcome ?? noAnswer(lane), refused)
       else if (lane === this.#deadLetters) this.#deadLettersOut++
       else this.#recordsOut++
     }

@@ -58,7 +58,10 @@ export interface RefusedOutput {
   readonly sink: string
   /** Place among the outputs of its step to that sink, from 0. */
   readonly index: number
-  /** The value, JSON or tagged JSON, in base64; null where it cannot be written so, or the entry would be too large with it. */
+  /**
+   * The value, JSON or tagged JSON, in base64; null where it cannot be written so, where the entry would be too large with it, and in a
+   * stage without state, whose steps make it again of the record.
+   */
   readonly value: string | null
   /** The timer that put it out, a window's too; missing where the step of a record did. */
   readonly timer?: FiredTimer

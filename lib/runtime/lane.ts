@@ -12,7 +12,10 @@ import type { Outcome, Output, Sink } from './sink.ts'
 
 /** Where an item comes from. */
 export interface Made {
-  readonly output: Output
+  /** Undefined in a stage that keeps no state, where the record makes it again. */
+  readonly value: unknown
+  /** Place among the outputs of its step to the sink. */
+  readonly index: number
   /** The place of its record in the batch. */
   readonly ordinal: number
   /** The step that put it out; undefined in a stage that keeps nothing, where each record has one. */
@@ -21,49 +24,66 @@ export interface Made {
   readonly timer: FiredTimer | undefined
 }
 
+/** What waited for one sink. */
+export interface Taken {
+  readonly items: readonly unknown[]
+  madeOf(item: number): Made
+}
+
 /** What waits for one sink, and what each item was made of. */
 export class Lane {
   readonly name: string
   readonly sink: Sink
   readonly key: ((value: unknown) => string) | undefined
   items: unknown[] = []
-  made: Made[] = []
+  /** Of each item where it comes from: all of it, or, as that is one object less for each output, its ordinal alone. */
+  #made: (Made | number)[] = []
+  readonly #keepsValues: boolean
   /** How many items there were before the record at hand. */
   mark = 0
   readonly latest = new LatestOnly()
 
-  constructor(name: string, sink: Sink, key?: (value: unknown) => string) {
+  constructor(name: string, sink: Sink, key?: (value: unknown) => string, { keepsValues = true } = {}) {
     this.name = name
     this.sink = sink
     this.key = key
+    this.#keepsValues = keepsValues
   }
 
   /** Adds an output. Throws what its sink throws. */
   put(output: Output, ordinal: number, step?: StepPlace, timer?: FiredTimer): void {
     this.items.push(this.sink.prepare(output))
-    this.made.push({ output, ordinal, step, timer })
+    const { value, index } = output
+    this.#made.push(this.#keepsValues ? { value, index, ordinal, step, timer } : ordinal)
   }
 
   /** Takes back what the record at hand has added, and says how many items that were. */
   rewind(): number {
     const added = this.items.length - this.mark
     this.items.length = this.mark
-    this.made.length = this.mark
+    this.#made.length = this.mark
     this.latest.rewind(this.mark)
     return added
   }
 
   /** Takes out what waits, but for what a later output has replaced. */
-  take(): { readonly items: readonly unknown[]; readonly made: readonly Made[] } {
-    const { items, made } = this
-    const kept = this.latest.take()
+  take(): Taken {
+    const isKept = this.latest.take()
+    const [items, made] = [this.items, this.#made]
     this.items = []
-    this.made = []
+    this.#made = []
     this.mark = 0
-    return kept === undefined
-      ? { items, made }
-      : { items: items.filter((_, i) => kept(i)), made: made.filter((_, i) => kept(i)) }
+    if (isKept === undefined) return { items, madeOf: (item) => madeOf(made, item) }
+    const kept = made.filter((_, i) => isKept(i))
+    return { items: items.filter((_, i) => isKept(i)), madeOf: (item) => madeOf(kept, item) }
   }
+}
+
+/** The outputs of a record stand side by side. */
+function madeOf(made: readonly (Made | number)[], item: number): Made {
+  const one = made[item] as Made | number
+  if (typeof one !== 'number') return one
+  return { value: undefined, index: item - made.indexOf(one), ordinal: one, step: undefined, timer: undefined }
 }
 
 /**

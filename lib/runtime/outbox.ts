@@ -153,13 +153,13 @@ export class Outbox {
 
   async #deliverLane(lane: Lane, stop: Stop, refused: Undelivered[], outputs: RefusedOutputs): Promise<void> {
     const { metrics } = this.#parts.ports
-    const { items, made } = lane.take()
+    const { items, madeOf } = lane.take()
     const outcomes = await outcomesOf(lane, items, stop)
     let delivered = 0
     for (let i = 0; i < items.length; i++) {
       const outcome = outcomes[i]
       if (outcome?.status === 'delivered') delivered++
-      else this.#notDelivered(lane, made[i] as Made, outcome ?? noAnswer(lane), refused, outputs)
+      else this.#notDelivered(lane, madeOf(i), outcome ?? noAnswer(lane), refused, outputs)
     }
     if (delivered > 0) metrics.count(lane === this.#deadLetters ? 'dead-letters' : 'records-out', delivered)
   }

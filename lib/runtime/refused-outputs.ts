@@ -61,9 +61,9 @@ export class RefusedOutputs {
     decided.sort(([a], [b]) => (a as Refused).made.ordinal - (b as Refused).made.ordinal)
     return decided.flatMap((refused) => {
       const isOneOfSeveral = refused.length > 1
-      refused.sort((a, b) => a.sink - b.sink || a.made.output.index - b.made.output.index)
+      refused.sort((a, b) => a.sink - b.sink || a.made.index - b.made.index)
       return refused.map(({ lane, made, error, sink }): GivenUpOutput => {
-        const { ordinal, step, output } = made
+        const { ordinal, step, index: place } = made
         const failure = {
           error,
           phase: 'sink',
@@ -71,18 +71,19 @@ export class RefusedOutputs {
           output: refusedOutput(lane, made),
           isOneOfSeveral,
         } as const
-        return { ordinal, step, failure, index: isOneOfSeveral ? output.index * this.#lanes.length + sink + 1 : 0 }
+        return { ordinal, step, failure, index: isOneOfSeveral ? place * this.#lanes.length + sink + 1 : 0 }
       })
     })
   }
 }
 
-function refusedOutput({ name }: Lane, { output: { index, value }, timer }: Made): RefusedOutput {
+function refusedOutput({ name }: Lane, { index, value, timer }: Made): RefusedOutput {
   return { sink: name, index, value: written(value, name), ...(timer && { timer }) }
 }
 
-/** Null for what JSON cannot hold, such as what a sink of the user's own takes. */
+/** Null for what is not at hand any more, and for what JSON cannot hold, such as what a sink of the user's own takes. */
 function written(value: unknown, sink: string): string | null {
+  if (value === undefined) return null
   try {
     return Buffer.from(encodeValue(value, `sink "${sink}"`)).toString('base64')
   } catch {

@@ -150,7 +150,7 @@ test('the adapters of the sinks of other services are those of their kinds', () 
     ],
     deadLetters: { kind: 's3', bucket: 'b' },
   }
-  const expected = ['sqs-sink', 'eventbridge-sink', 'firehose-sink', 'dead-letters-s3']
+  const expected = ['sqs-sink', 'eventbridge-sink', 'firehose-sink', 'dead-letters-s3', 'events-sqs']
   expect([...adaptersOf(bindings)]).toEqual(expected)
 })
 
@@ -183,6 +183,8 @@ test('a bundle needs the adapters of what is bound, and no other', () => {
   expect([...adaptersOf(offloading)]).toEqual(['dead-letters-kinesis', 'dead-letters-s3'])
   expect(adapterSwitches(offloading)).toEqual({
     'process.env.MILLRACE_ADAPTER_EVENTS_KAFKA': '"false"',
+    'process.env.MILLRACE_ADAPTER_EVENTS_DYNAMODB_STREAM': '"false"',
+    'process.env.MILLRACE_ADAPTER_EVENTS_SQS': '"false"',
     'process.env.MILLRACE_ADAPTER_KINESIS_SINK': '"false"',
     'process.env.MILLRACE_ADAPTER_DYNAMODB_SINK': '"false"',
     'process.env.MILLRACE_ADAPTER_SQS_SINK': '"false"',

@@ -44,10 +44,9 @@ describe('invariant 1: a record is done when every sink holds its outputs, or th
     expect(world.ports.received(out)).toEqual(['a', 'b', 'c', 'd'])
     expect(world.ports.counted('dead-letters')).toBe(2)
     const reason = { code: 'no-x', phase: 'sink', attempts: 1 }
-    const value = Buffer.from('"x"').toString('base64')
     expect(world.ports.deadLettered).toMatchObject([
-      { id: 'lines/p/1/0/out/0', position: '1', reason, output: { sink: 'out', index: 0, value } },
-      { id: 'lines/p/1/0/out/2', position: '1', reason, output: { sink: 'out', index: 2, value } },
+      { id: 'lines/p/1/0/out/0', position: '1', reason, output: { sink: 'out', index: 0, value: null } },
+      { id: 'lines/p/1/0/out/2', position: '1', reason, output: { sink: 'out', index: 2, value: null } },
     ])
   })
 
