@@ -267,7 +267,8 @@ function* dueEntriesKept({ run }: TimedEvidence): Iterable<string> {
  * may be: of an attempt that died before it deleted them, and of one that put what another had found to be done.
  */
 async function* dueEntriesDeleted({ run, hits, results }: TimedEvidence): AsyncIterable<string> {
-  if (!run.isCalm) return
+  // A record that ends its process breaks attempts off in the calmest run.
+  if (!run.isCalm || run.met.has('killer')) return
   for (const { name, slots } of [
     { name: timedNames.keyed, slots: visitorSlots },
     { name: timedNames.second, slots: groupSlots },
