@@ -2,13 +2,14 @@
  * The conformance suite over the wire: on the embedded DynamoDB, and on an independent one where
  * `MILLRACE_TEST_DYNAMODB_ENDPOINT` names it (LocalStack, MiniStack, DynamoDB Local).
  */
+
 import { CreateTableCommand, DeleteTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { clientSettings } from '../../lib/aws/client-settings.ts'
 import { type DynamoDBStatePort, DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
 import { type DynamoService, startDynamoService } from '../../lib/local/dynamodb-service.ts'
 import { type StateStoreUnderTest, stateStoreConformance } from '../../lib/testing/state-store-conformance.ts'
+import { stateTable } from '../../lib/testing/state-table.ts'
 import { InstantClock } from './sink-worlds.ts'
-import { tableDefinition } from './state-table.ts'
 
 let tables = 0
 
@@ -20,7 +21,7 @@ async function endpointWorld(endpoint: string): Promise<StateStoreUnderTest> {
   })
   tables += 1
   const TableName = `state-conformance-${process.pid}-${tables}`
-  await client.send(new CreateTableCommand({ TableName, ...tableDefinition }))
+  await client.send(new CreateTableCommand({ TableName, ...stateTable }))
   let losing = false
   const send = async (command: Parameters<DynamoDBClient['send']>[0]): Promise<never> => {
     const answer = await client.send(command)

@@ -5,8 +5,9 @@ import { itemBytes } from '../../lib/emulator/dynamodb/value.ts'
 import { checkedCommit } from '../../lib/state/commit-rules.ts'
 import { keyItemKey } from '../../lib/state/key-encoding.ts'
 import type { KeyCommit, StateStore, StateValue } from '../../lib/state/state-store.ts'
+import { stateTable } from '../../lib/testing/state-table.ts'
 import { awsError, never } from './sink-worlds.ts'
-import { type SentCall, StateTable, tableDefinition, tableName } from './state-table.ts'
+import { type SentCall, StateTable, tableName } from './state-table.ts'
 
 const retryable = (code: string, message: RegExp = /./) =>
   expect.objectContaining({ name: 'RetryableError', code, message: expect.stringMatching(message) })
@@ -429,7 +430,7 @@ describe('a table that is not ours', () => {
   test.each(calls)('%s names a table with other keys', async (_, call) => {
     const table = new StateTable()
     table.model.call('CreateTable', {
-      ...tableDefinition,
+      ...stateTable,
       TableName: 'foreign',
       AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }],
       KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],

@@ -2,6 +2,7 @@
  * A table that was restored to a point in time is torn: each item is as it was at a moment of its own. Made whole and given the
  * log again, the stage ends with the state and the results of one that was never interrupted.
  */
+
 import type { KinesisStreamEvent } from 'aws-lambda'
 import * as fc from 'fast-check'
 import { z } from 'zod'
@@ -12,7 +13,8 @@ import { count, epochMs, minutes, sum, Topology, tumbling, valueState } from '..
 import { announceEvent } from '../../lib/plan/stage-bindings.ts'
 import { kinesisEvent, lambdaContext } from '../../lib/testing/events.ts'
 import { type MemoryPorts, memoryPorts } from '../../lib/testing/memory-ports.ts'
-import { StateTable, tableDefinition, tableName } from './state-table.ts'
+import { stateTable } from '../../lib/testing/state-table.ts'
+import { StateTable, tableName } from './state-table.ts'
 
 const schema = z.object({ key: z.string(), t: z.number(), n: z.number() })
 type Event = z.infer<typeof schema>
@@ -125,7 +127,7 @@ function torn(moments: readonly Moment[], first: number, last: number, choose: (
 
 function restored(snapshot: Snapshot, earlier: Snapshot): StateTable {
   const table = new StateTable()
-  table.model.call('CreateTable', { TableName: 'earlier', ...tableDefinition })
+  table.model.call('CreateTable', { TableName: 'earlier', ...stateTable })
   for (const Item of snapshot.values()) table.model.call('PutItem', { TableName: tableName, Item })
   for (const Item of earlier.values()) table.model.call('PutItem', { TableName: 'earlier', Item })
   return table

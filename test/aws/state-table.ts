@@ -13,22 +13,10 @@ import {
   type DynamoModel,
   type DynamoOperationName,
 } from '../../lib/emulator/dynamodb/index.ts'
+import { stateTable } from '../../lib/testing/state-table.ts'
 import { InstantClock } from './sink-worlds.ts'
 
 export const tableName = 'by-hotel'
-
-/** How every state table is made. */
-export const tableDefinition = {
-  AttributeDefinitions: [
-    { AttributeName: 'pk', AttributeType: 'S' as const },
-    { AttributeName: 'sk', AttributeType: 'S' as const },
-  ],
-  KeySchema: [
-    { AttributeName: 'pk', KeyType: 'HASH' as const },
-    { AttributeName: 'sk', KeyType: 'RANGE' as const },
-  ],
-  BillingMode: 'PAY_PER_REQUEST' as const,
-}
 
 export interface SentCall {
   readonly operation: string
@@ -46,7 +34,7 @@ export class StateTable {
 
   constructor(faults: DynamoFaults = {}) {
     this.model = createDynamoModel({ clock: { nowMs: () => Date.UTC(2026, 0, 1) }, faults })
-    this.model.call('CreateTable', { TableName: tableName, ...tableDefinition })
+    this.model.call('CreateTable', { TableName: tableName, ...stateTable })
   }
 
   readonly client: DynamoDBStatePort = {

@@ -11,7 +11,7 @@ import type { Item as ItemKey } from '../../../lib/emulator/dynamodb/index.ts'
 import { startDynamoService } from '../../../lib/local/dynamodb-service.ts'
 import { tableNameOf } from '../../../lib/plan/plan.ts'
 import { keyItemKey } from '../../../lib/state/key-encoding.ts'
-import { stateKeys } from '../tables/state-keys.ts'
+import { stateTable } from '../../../lib/testing/state-table.ts'
 
 export const stage = 'by-user'
 const TableName = tableNameOf(visitsApp.name, stage)
@@ -72,7 +72,7 @@ async function serve(users: number): Promise<void> {
 }
 
 function fill({ model }: Service, users: number): void {
-  model.call('CreateTable', { TableName, ...stateKeys })
+  model.call('CreateTable', { TableName, ...stateTable })
   model.call('UpdateTimeToLive', {
     TableName,
     TimeToLiveSpecification: { AttributeName: ttlAttribute, Enabled: true },

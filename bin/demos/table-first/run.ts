@@ -6,8 +6,8 @@ import { tableFirstApp } from '../../../functions/table-first/topology.ts'
 import type { DynamoModel } from '../../../lib/emulator/dynamodb/index.ts'
 import { grouped, table } from '../../../lib/local/run-display.ts'
 import { Random } from '../../../lib/testing/simulator/random.ts'
+import { stateTable } from '../../../lib/testing/state-table.ts'
 import { KeyedRun } from '../tables/keyed-run.ts'
-import { stateKeys } from '../tables/state-keys.ts'
 import { accountsOf, bookingsOf } from './bookings.ts'
 import { type Account, follow, lookUp, tableName } from './consumers.ts'
 
@@ -85,7 +85,7 @@ async function createTableWithStream({ client }: KeyedRun): Promise<void> {
   await client.send(
     new CreateTableCommand({
       TableName: tableName,
-      ...stateKeys,
+      ...stateTable,
       StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_AND_OLD_IMAGES' },
     }),
   )

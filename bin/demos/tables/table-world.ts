@@ -18,7 +18,7 @@ import {
 import { type SourceHandle, type StreamHandlerOptions, streamHandler, type Topology } from '../../../lib/index.ts'
 import { type Plan, plan, stageNamed, tableNameOf } from '../../../lib/plan/plan.ts'
 import { kinesisEvent, lambdaContext, type MemoryPorts, memoryPorts, VirtualClock } from '../../../lib/testing/index.ts'
-import { stateKeys } from './state-keys.ts'
+import { stateTable } from '../../../lib/testing/state-table.ts'
 
 /** One operation on a state table, and what DynamoDB says that it consumed. */
 export interface TableCall {
@@ -114,7 +114,7 @@ export class TableWorld {
     const TableName = this.tableOf(stage)
     this.model.call('CreateTable', {
       TableName,
-      ...stateKeys,
+      ...stateTable,
       ...(withStream ? { StreamSpecification: { StreamEnabled: true, StreamViewType: 'NEW_AND_OLD_IMAGES' } } : {}),
     })
     const TimeToLiveSpecification = { AttributeName: 'ttl', Enabled: true }

@@ -16,6 +16,7 @@ import type { Runner, RunnerOptions } from '../../runtime/runner.ts'
 import type { Sink } from '../../runtime/sink.ts'
 import { type ExpiredItem, MemoryStateStore } from '../../state/memory-store.ts'
 import type { StateStore } from '../../state/state-store.ts'
+import { stateTable } from '../state-table.ts'
 import type { Application, Touched } from './application.ts'
 import { CacheWatch } from './cache-watch.ts'
 import { type Canary, storeWith } from './canary.ts'
@@ -357,16 +358,3 @@ const manifestAtOnce = (store: StateStore, table: StateStore): StateStore =>
     writeManifest: (...args) => table.writeManifest(...args),
     replaceManifest: (...args) => table.replaceManifest(...args),
   })
-
-/** How every state table is made. */
-const stateTable = {
-  AttributeDefinitions: [
-    { AttributeName: 'pk', AttributeType: 'S' as const },
-    { AttributeName: 'sk', AttributeType: 'S' as const },
-  ],
-  KeySchema: [
-    { AttributeName: 'pk', KeyType: 'HASH' as const },
-    { AttributeName: 'sk', KeyType: 'RANGE' as const },
-  ],
-  BillingMode: 'PAY_PER_REQUEST' as const,
-}

@@ -1,5 +1,5 @@
 /** How a state table is made, but for its name: what StreamApplication says of it on AWS. */
-export const stateKeys = {
+export const stateTable = {
   KeySchema: [
     { AttributeName: 'pk', KeyType: 'HASH' as const },
     { AttributeName: 'sk', KeyType: 'RANGE' as const },
