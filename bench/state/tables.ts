@@ -1,7 +1,7 @@
 /** DynamoDB as the contenders see it: the model, which counts units, or a service that takes everything at once. */
 import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
-import { createDynamoModel, type DynamoOperationName } from '../../lib/emulator/dynamodb/index.ts'
+import { createDynamoModel, type DynamoModel, type DynamoOperationName } from '../../lib/emulator/dynamodb/index.ts'
 import type { Units } from './prices.ts'
 
 type Command = { readonly input: object; readonly constructor: { readonly name: string } }
@@ -18,6 +18,12 @@ const clientOf = (send: BenchClient['send']): BenchClient => ({
   config: { serviceId: 'DynamoDB' },
   middlewareStack: { identify: () => [], use: () => undefined, addRelativeTo: () => undefined },
 })
+
+/** The model in this process, without HTTP. */
+export const clientOver = (model: DynamoModel): BenchClient =>
+  clientOf(async (command) => model.call(operationOf(command), command.input as never) as never)
+
+const operationOf = (command: Command) => command.constructor.name.replace('Command', '') as DynamoOperationName
 
 /** Answers every write at once and keeps nothing: what remains is the caller's own work. */
 export const boundless: BenchClient = clientOf(async () => ({}) as never)
@@ -50,7 +56,7 @@ export class MeteredTables {
   }
 
   readonly client: BenchClient = clientOf(async (command) => {
-    const operation = command.constructor.name.replace('Command', '') as DynamoOperationName
+    const operation = operationOf(command)
     const before = this.units(stateTable)
     const answer = this.#model.call(operation, command.input as never)
     if (operation === 'BatchGetItem') this.#keyReads.push(lessOf(this.units(stateTable), before))

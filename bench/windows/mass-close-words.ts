@@ -7,12 +7,36 @@ export interface SentFrame {
   readonly arrivalTimeMs: number
 }
 
-export type ToWorker =
-  | { readonly kind: 'invoke'; readonly frames: readonly SentFrame[]; readonly invocationMs: number }
-  | { readonly kind: 'answer'; readonly id: number; readonly value?: unknown; readonly error?: string }
+/** What the sink is given of a result. */
+export interface SentResult {
+  readonly identity: string
+  readonly key: string
+}
+
+export interface Invoke {
+  readonly kind: 'invoke'
+  /** Of the embedded DynamoDB. */
+  readonly endpoint: string
+  readonly frames: readonly SentFrame[]
+  readonly invocationMs: number
+  /** The commit at which the process kills itself, counted from 1; undefined lets it live. */
+  readonly killAtCommit: number | undefined
+}
+
+export type ToWorker = Invoke | { readonly kind: 'taken'; readonly id: number }
 
 export type FromWorker =
-  /** A call of a port of the parent's: a method of the state store, or `deliver` of a sink. */
-  | { readonly kind: 'call'; readonly id: number; readonly method: string; readonly args: readonly unknown[] }
-  /** The invocation ended: how many frames come again, how late it was, and its largest resident set. */
-  | { readonly kind: 'done'; readonly notDone: number; readonly pastDeadlineMs: number; readonly rssBytes: number }
+  /** A call of the sink. */
+  { readonly kind: 'deliver'; readonly id: number; readonly results: readonly SentResult[] } | Done
+
+/** The invocation ended. */
+export interface Done {
+  readonly kind: 'done'
+  /** Frames that come again. */
+  readonly notDone: number
+  readonly pastDeadlineMs: number
+  /** Commits that it began. */
+  readonly commits: number
+  /** The largest resident set of the process. */
+  readonly rssBytes: number
+}

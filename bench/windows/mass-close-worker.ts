@@ -1,72 +1,73 @@
 /**
- * An execution environment of the stage, in a process of its own with little memory: the tables and the sink are its parent's. It
- * runs one invocation, and says how much memory it took.
+ * An execution environment of the stage, in a process of its own with little memory, bundled as a function is: the production store
+ * over HTTP, and a sink in its parent. It runs one invocation, and says how much memory it took.
  */
+import { createDynamoDBClient } from '../../lib/aws/dynamodb-client.ts'
+import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { outputIdentity, SourceRecord } from '../../lib/core/record.ts'
 import { delivered, type Sink } from '../../lib/runtime/sink.ts'
 import type { StateStore } from '../../lib/state/state-store.ts'
-import type { FromWorker, SentFrame, ToWorker } from './mass-close-words.ts'
-import { WindowStages } from './stages.ts'
+import type { FromWorker, Invoke, SentResult, ToWorker } from './mass-close-words.ts'
+import { feedingStage, partition, WindowStages, windowsStage } from './stages.ts'
 
-const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
-let calls = 0
+const waiting = new Map<number, () => void>()
+let deliveries = 0
+let commits = 0
 let rssBytes = 0
 
 const say = (word: FromWorker): void => void process.send?.(word)
 
-function ask(method: string, args: readonly unknown[]): Promise<unknown> {
-  // Of this moment: the largest one that Linux tells includes that of the process which forked.
+// Of this moment: the largest one that Linux tells includes that of the process which forked.
+function lookAtMemory(): void {
   rssBytes = Math.max(rssBytes, process.memoryUsage.rss())
-  const id = ++calls
-  return new Promise((resolve, reject) => {
-    waiting.set(id, { resolve, reject })
-    say({ kind: 'call', id, method, args })
-  })
 }
 
-/** Every method of the store goes to the parent; as with a client of AWS, nothing begins once its signal has aborted. */
-const store = new Proxy({} as StateStore, {
-  get:
-    (_, method: string) =>
-    async (...args: readonly unknown[]) => {
-      const signal = args.at(-1)
-      if (signal instanceof AbortSignal) signal.throwIfAborted()
-      return ask(method, signal instanceof AbortSignal ? args.slice(0, -1) : args)
-    },
-})
+/** The table of a stage, which has its name; each commit counts, and the one that is to be the last is never made. */
+function storeOf(stage: string, { endpoint, killAtCommit }: Invoke): StateStore {
+  const client = createDynamoDBClient({ endpoint })
+  const store = new DynamoDBStateStore({ client, tableName: stage, stage, clock: systemClock })
+  const commit = store.commit.bind(store)
+  store.commit = (...args) => {
+    lookAtMemory()
+    if (++commits === killAtCommit) process.kill(process.pid, 'SIGKILL')
+    return commit(...args)
+  }
+  return store
+}
 
-const sink = (): Sink => ({
-  prepare: ({ value, record, index }) => ({ identity: outputIdentity(record, index), value }),
-  deliver: async (items) => {
-    await ask('deliver', [items])
-    return items.map(() => delivered)
+const sink = (): Sink<unknown, SentResult> => ({
+  prepare: ({ value, record, index }) => ({
+    identity: outputIdentity(record, index),
+    key: (value as { readonly key: string }).key,
+  }),
+  deliver: async (results) => {
+    lookAtMemory()
+    const id = ++deliveries
+    await new Promise<void>((resolve) => {
+      waiting.set(id, resolve)
+      say({ kind: 'deliver', id, results })
+    })
+    return results.map(() => delivered)
   },
 })
 
-async function invoke(frames: readonly SentFrame[], invocationMs: number): Promise<void> {
-  const deadlineMs = systemClock.nowMs() + invocationMs
-  const stages = new WindowStages('hourly', { store, sink })
-  const records = frames.map(
-    (frame) => new SourceRecord({ source: 'by-key', partition: 'shardId-000000000000', key: '', ...frame }),
-  )
-  const left = await stages.invoke({ partition: 'shardId-000000000000', records }, deadlineMs)
+async function invoke(word: Invoke): Promise<void> {
+  const deadlineMs = systemClock.nowMs() + word.invocationMs
+  const [store, feedingStore] = [storeOf(windowsStage, word), storeOf(feedingStage, word)]
+  const stages = new WindowStages('hourly', { store, feedingStore, sink })
+  const records = word.frames.map((frame) => new SourceRecord({ source: windowsStage, partition, key: '', ...frame }))
+  const left = await stages.invoke({ partition, records }, deadlineMs)
   const pastDeadlineMs = Math.max(0, systemClock.nowMs() - deadlineMs)
-  say({
-    kind: 'done',
-    notDone: left?.records.length ?? 0,
-    pastDeadlineMs,
-    rssBytes,
-  })
+  lookAtMemory()
+  say({ kind: 'done', notDone: left?.records.length ?? 0, pastDeadlineMs, commits, rssBytes })
 }
 
 process.on('message', (word: ToWorker) => {
   if (word.kind === 'invoke') {
-    void invoke(word.frames, word.invocationMs)
+    void invoke(word)
     return
   }
-  const call = waiting.get(word.id)
+  waiting.get(word.id)?.()
   waiting.delete(word.id)
-  if (word.error === undefined) call?.resolve(word.value)
-  else call?.reject(new Error(word.error))
 })

@@ -1,15 +1,23 @@
 /**
  * Very many windows end at one hour boundary. Execution environments with little memory close them, one invocation after the
- * other, each in a process of its own; some are killed in the middle. The tables and the sink are in this process.
+ * other, each in a process of its own that is bundled as a function is and reaches its tables over HTTP; some are killed in the
+ * middle. The embedded DynamoDB and the sink are in this process.
  */
 import { type ChildProcess, fork } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
-import { describeError } from '../../lib/core/errors.ts'
-import { MemoryStateStore } from '../../lib/state/memory-store.ts'
+import { type DynamoService, startDynamoService } from '../../lib/local/dynamodb-service.ts'
+import { bundleHandler } from '../../lib/local/handler-bundle.ts'
+import { localIdentity } from '../../lib/local/local-streams.ts'
+import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
+import { stateTable } from '../../lib/testing/state-table.ts'
+import { clientOver } from '../state/tables.ts'
 import { seeded } from '../state/zipf.ts'
-import type { FromWorker, SentFrame, ToWorker } from './mass-close-words.ts'
-import { type Trip, WindowStages } from './stages.ts'
+import type { Done, FromWorker, Invoke, SentFrame, SentResult, ToWorker } from './mass-close-words.ts'
+import { feedingStage, type Trip, WindowStages, windowsStage } from './stages.ts'
 
 export interface MassCloseOptions {
   readonly windows: number
@@ -39,65 +47,85 @@ export interface MassClose {
 
 const hourMs = 3_600_000
 const startMs = Date.UTC(2026, 0, 1, 10)
-const { signal } = new AbortController()
 const mostInvocations = 1_000
-
-interface Item {
-  readonly identity: string
-  readonly value: { readonly key: string }
-}
+const mostCrashes = 3
 
 /** What the sink was given. */
 class Results {
   readonly byIdentity = new Map<string, string>()
   repeated = 0
 
-  take(items: readonly Item[]): void {
-    for (const { identity, value } of items) {
+  take(results: readonly SentResult[]): void {
+    for (const { identity, key } of results) {
       if (this.byIdentity.has(identity)) this.repeated++
-      this.byIdentity.set(identity, value.key)
+      this.byIdentity.set(identity, key)
     }
   }
 }
 
-export async function measureMassClose({
-  windows,
-  memoryMiB,
-  invocationMs,
-  kills,
-}: MassCloseOptions): Promise<MassClose> {
-  const store = new MemoryStateStore({ stage: 'by-key', clock: systemClock })
-  const frames = await open(store, windows)
+export async function measureMassClose(options: MassCloseOptions): Promise<MassClose> {
+  const directory = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
+  const service = await startDynamoService()
+  try {
+    const entry = join(import.meta.dirname, 'mass-close-worker.ts')
+    const bundle = await bundleHandler({ entry, directory, bindings: workerBindings })
+    return await closeAll(options, { service, bundle, frames: await open(service, options.windows) })
+  } finally {
+    await service.close()
+    rmSync(directory, { recursive: true })
+  }
+}
+
+/** The worker opens its ports by itself, and none that a switch could leave out. */
+const workerBindings: StageBindings = {
+  formatVersion: 1,
+  topology: 'windows-app',
+  sources: [],
+  sinks: [],
+  deadLetters: { kind: 'kinesis', streamName: 'failed' },
+}
+
+interface World {
+  readonly service: DynamoService
+  readonly bundle: string
+  readonly frames: readonly SentFrame[]
+}
+
+async function closeAll(
+  { windows, memoryMiB, invocationMs, kills }: MassCloseOptions,
+  world: World,
+): Promise<MassClose> {
   const results = new Results()
   const random = seeded(windows)
   // By commits of all invocations, of which there are as many as windows at least: so how fast the machine is, and how many invocations
   // it takes therefore, decides nothing. One falls in each equal share.
   const killAt = Array.from({ length: kills }, (_, i) => 1 + Math.floor(((i + random()) * windows) / kills))
-  const commits = { begun: 0 }
-  const tally = { invocations: 0, killed: 0, crashed: 0, pastDeadline: 0, mostPastMs: 0, rssBytes: 0 }
+  const tally = { invocations: 0, killed: 0, crashed: 0, pastDeadline: 0, mostPastMs: 0, rssBytes: 0, commits: 0 }
   const beginMs = systemClock.nowMs()
-  for (let left = frames.length; left > 0 && tally.invocations < mostInvocations; ) {
+  for (let left = world.frames.length; left > 0 && tally.invocations < mostInvocations; ) {
     tally.invocations++
-    const killAtCommit = killAt[tally.killed]
-    const word = await invocation({ store, results, frames, memoryMiB, invocationMs, commits, killAtCommit })
-    if (word === 'killed') tally.killed++
-    else if (word === 'crashed') tally.crashed++
-    else {
-      left = word.notDone
-      tally.rssBytes = Math.max(tally.rssBytes, word.rssBytes)
-      tally.mostPastMs = Math.max(tally.mostPastMs, word.pastDeadlineMs)
-      if (word.pastDeadlineMs > 0) tally.pastDeadline++
+    const killAtNext = killAt[tally.killed]
+    const killAtCommit = killAtNext === undefined ? undefined : Math.max(1, killAtNext - tally.commits)
+    const ended = await invocation({ world, results, memoryMiB, invocationMs, killAtCommit })
+    if (ended === 'killed') {
+      tally.killed++
+      tally.commits += killAtCommit ?? 0
+    } else if (ended === 'crashed') {
+      tally.crashed++
+    } else {
+      left = ended.notDone
+      tally.commits += ended.commits
+      tally.rssBytes = Math.max(tally.rssBytes, ended.rssBytes)
+      tally.mostPastMs = Math.max(tally.mostPastMs, ended.pastDeadlineMs)
+      if (ended.pastDeadlineMs > 0) tally.pastDeadline++
     }
-    if (tally.crashed > 3) break
+    if (tally.crashed > mostCrashes) break
   }
+  const { rssBytes, commits: _, ...counts } = tally
   const keys = new Set(results.byIdentity.values())
   return {
-    invocations: tally.invocations,
-    killed: tally.killed,
-    crashed: tally.crashed,
-    pastDeadline: tally.pastDeadline,
-    mostPastMs: tally.mostPastMs,
-    largestRssMiB: tally.rssBytes / 2 ** 20,
+    ...counts,
+    largestRssMiB: rssBytes / 2 ** 20,
     seconds: (systemClock.nowMs() - beginMs) / 1_000,
     missed: windows - keys.size,
     doubled: results.byIdentity.size - keys.size,
@@ -106,8 +134,12 @@ export async function measureMassClose({
 }
 
 /** Opens a window for each key; the answer is the frame at which all of them end. */
-async function open(store: MemoryStateStore, windows: number): Promise<readonly SentFrame[]> {
-  const stages = new WindowStages('hourly', { store })
+async function open({ model }: DynamoService, windows: number): Promise<readonly SentFrame[]> {
+  const storeOf = (stage: string) => {
+    model.call('CreateTable', { TableName: stage, ...stateTable })
+    return new DynamoDBStateStore({ client: clientOver(model), tableName: stage, stage, clock: systemClock })
+  }
+  const stages = new WindowStages('hourly', { store: storeOf(windowsStage), feedingStore: storeOf(feedingStage) })
   await stages.run(await stages.announce())
   const tripOf = (index: number): Trip => ({ key: `key-${index}`, atMs: startMs + (index % hourMs), cents: index })
   for (let from = 0; from < windows; from += 1_000) {
@@ -121,19 +153,13 @@ async function open(store: MemoryStateStore, windows: number): Promise<readonly 
   })
 }
 
-interface Invocation {
-  readonly store: MemoryStateStore
+interface Invocation extends Pick<Invoke, 'invocationMs' | 'killAtCommit'> {
+  readonly world: World
   readonly results: Results
-  readonly frames: readonly SentFrame[]
   readonly memoryMiB: number
-  readonly invocationMs: number
-  /** Of all invocations so far. */
-  readonly commits: { begun: number }
-  /** Which of them ends its process; undefined lets it live. */
-  readonly killAtCommit: number | undefined
 }
 
-type Ended = Extract<FromWorker, { kind: 'done' }> | 'killed' | 'crashed'
+type Ended = Done | 'killed' | 'crashed'
 
 /** The heap that the start script of Lambda's Node.js runtime gives a function of so much memory: 90 % of it, the young generation 5 %. */
 const heapOf = (memoryMiB: number): string[] => [
@@ -142,15 +168,17 @@ const heapOf = (memoryMiB: number): string[] => [
 ]
 
 /** One invocation in an environment of its own. */
-async function invocation(options: Invocation): Promise<Ended> {
-  const { frames, memoryMiB, invocationMs } = options
-  const worker = fork(join(import.meta.dirname, 'mass-close-worker.ts'), {
+async function invocation({ world, results, memoryMiB, invocationMs, killAtCommit }: Invocation): Promise<Ended> {
+  const { service, bundle, frames } = world
+  const { region, accessKeyId, secretAccessKey } = localIdentity
+  const worker = fork(bundle, {
     execArgv: heapOf(memoryMiB),
     serialization: 'advanced',
+    env: { AWS_REGION: region, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey },
   })
   try {
-    const ended = outcomeOf(worker, options)
-    tell(worker, { kind: 'invoke', frames, invocationMs })
+    const ended = outcomeOf(worker, results)
+    tell(worker, { kind: 'invoke', endpoint: service.url, frames, invocationMs, killAtCommit })
     return await ended
   } finally {
     worker.kill('SIGKILL')
@@ -162,30 +190,14 @@ const tell = (worker: ChildProcess, word: ToWorker): void => {
   if (worker.connected) worker.send(word, () => undefined)
 }
 
-function outcomeOf(worker: ChildProcess, { store, results, commits, killAtCommit }: Invocation): Promise<Ended> {
-  let isKilled = false
-  const serve = async (method: string, args: readonly unknown[]): Promise<unknown> => {
-    if (method === 'deliver') return results.take(args[0] as readonly Item[])
-    const call = Reflect.get(store, method) as (...given: readonly unknown[]) => Promise<unknown>
-    return call.apply(store, [...args, signal])
-  }
+function outcomeOf(worker: ChildProcess, results: Results): Promise<Ended> {
   return new Promise((resolve) => {
-    worker.on('exit', () => resolve(isKilled ? 'killed' : 'crashed'))
-    worker.on('message', async (word: FromWorker) => {
-      // What it asked for or answered before it was killed, and was not begun, never happens.
-      if (isKilled) return
+    // It kills itself, and what else ends it is no kill: a full heap ends in SIGABRT.
+    worker.on('exit', (_, killedBy) => resolve(killedBy === 'SIGKILL' ? 'killed' : 'crashed'))
+    worker.on('message', (word: FromWorker) => {
       if (word.kind === 'done') return resolve(word)
-      if (word.method === 'commit' && ++commits.begun >= (killAtCommit ?? Number.POSITIVE_INFINITY)) {
-        isKilled = true
-        worker.kill('SIGKILL')
-        return
-      }
-      const { id } = word
-      try {
-        tell(worker, { kind: 'answer', id, value: await serve(word.method, word.args) })
-      } catch (error) {
-        tell(worker, { kind: 'answer', id, error: describeError(error).message })
-      }
+      results.take(word.results)
+      tell(worker, { kind: 'taken', id: word.id })
     })
   })
 }

@@ -55,16 +55,17 @@ const windowsOf = {
   session: () => session(minutes(5), { grace: milliseconds(0) }),
 } as const
 
-const keyBy = 'by-key'
+export const feedingStage = 'trips'
+export const windowsStage = 'by-key'
 /** Of the source and of the keyed stage: each has this one partition. */
-const partition = 'shardId-000000000000'
+export const partition = 'shardId-000000000000'
 
 /** Counts trips and adds up what they cost, by key and window. */
 function windowsApp(kind: WindowKind) {
   const app = new Topology('windows-app')
-  const trips = app.source('trips', json() as Format<Trip>, { eventTime: epochMs(({ atMs }: Trip) => atMs) })
+  const trips = app.source(feedingStage, json() as Format<Trip>, { eventTime: epochMs(({ atMs }: Trip) => atMs) })
   const { results, late } = trips
-    .keyBy(keyBy, ({ key }: Trip) => key)
+    .keyBy(windowsStage, ({ key }: Trip) => key)
     .window(windowsOf[kind]())
     .aggregate('windows', { count: count(), cents: sum(({ cents }: Trip) => cents) }, { emit: 'on-close' })
   results.to(app.sink('results'))
@@ -97,7 +98,7 @@ export class WindowStages {
   #framesSent = 0
 
   constructor(kind: WindowKind, { store, clock = systemClock, sink = this.#counting, ...given }: StagesOptions) {
-    const { feedingStore = new MemoryStateStore({ stage: 'trips', clock }) } = given
+    const { feedingStore = new MemoryStateStore({ stage: feedingStage, clock }) } = given
     this.#app = windowsApp(kind)
     const silent = () => undefined
     const lineage: PartitionLineage = {
@@ -111,7 +112,7 @@ export class WindowStages {
       metrics: { count: (name, value) => note(this.#counts, name, value), gauge: silent },
       sink,
       deadLetters: sink('dead letters') as Ports['deadLetters'],
-      state: (stage) => (stage === keyBy ? store : feedingStore),
+      state: (stage) => (stage === windowsStage ? store : feedingStore),
       frames: () => ({ publish: async (frames) => void this.#frames.push(...frames) }),
       lineage: () => lineage,
     }
@@ -129,7 +130,7 @@ export class WindowStages {
   #environment(): [Runner, Runner] {
     const { planned } = this.#app
     const runnerOf = (stage: string) => createRunner(planned.topology, stageNamed(planned, stage), this.ports)
-    return [runnerOf('trips'), runnerOf(keyBy)]
+    return [runnerOf(feedingStage), runnerOf(windowsStage)]
   }
 
   /** From here on another execution environment runs the stages: it has no key in memory. */
@@ -167,9 +168,9 @@ export class WindowStages {
     this.#framesSent += frames.length
     const event = kinesisEvent(
       frames.map(({ bytes }) => bytes),
-      { source: { name: keyBy }, firstIndex, arrivalTimeMs: this.ports.clock.nowMs() },
+      { source: { name: windowsStage }, firstIndex, arrivalTimeMs: this.ports.clock.nowMs() },
     )
-    return kinesisRecords(event, keyBy)
+    return kinesisRecords(event, windowsStage)
   }
 
   /** Runs the keyed stage on frames until they are done. */

@@ -4,6 +4,8 @@ import { isRetryable, TerminalError } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
 import type { SourceNode } from '../topology/graph.ts'
 import type { DeadLetterReason } from './dead-letter.ts'
+import type { Ports } from './ports.ts'
+import { answeredTwice, type Trace } from './purity.ts'
 
 /** What a decoder throws; `cause` is what was thrown inside. */
 export class DecodeError extends Error {
@@ -21,26 +23,39 @@ export const leftOut: unique symbol = Symbol('left out')
 /** Decodes one record and sets its event time. Throws a {@link DecodeError}, or the {@link RetryableError} that user code threw. */
 export type Decoder = (record: SourceRecord) => unknown
 
-/** Builds the decoder of a source: format, schema, event time. */
-export function decoderOf(source: SourceNode, options: { readonly freezes?: boolean } = {}): Decoder {
+/** Builds the decoder of a source: format, schema, event time. Where purity is checked, it decodes each record twice. */
+export function decoderOf(
+  source: SourceNode,
+  { freezesValues, checksPurity }: Pick<Ports, 'freezesValues' | 'checksPurity'>,
+): Decoder {
+  const decode = onceDecoderOf(source, freezesValues === true)
+  return checksPurity ? (record) => answeredTwice((trace) => decode(record, trace)) : decode
+}
+
+/** A decoder that notes what format, schema and event time each give. */
+function onceDecoderOf(source: SourceNode, freezes: boolean): (record: SourceRecord, trace?: Trace) => unknown {
   const read = payloadReader(source)
   const validate = source.schema && validator(source.schema)
   const { eventTime } = source
-  return (record) => {
+  const of = `of source "${source.name}"`
+  return (record, trace) => {
     let phase: DeadLetterReason['phase'] = 'decode'
     try {
       let value = read(record)
+      trace?.note(record.rawPayload === null ? `onDelete ${of}` : `the format ${of}`, value)
       if (value === leftOut) return leftOut
       // A tombstone's value was made by the user's own function, not read from the wire.
       if (validate && record.rawPayload !== null) {
         phase = 'validate'
         value = validate(value)
+        trace?.note(`the schema ${of}`, value)
       }
       if (eventTime) {
         phase = 'event-time'
         record.eventTimeMs = eventTime.extract(value)
+        trace?.note(`the event time ${of}`, record.eventTimeMs)
       }
-      if (options.freezes) freeze(value)
+      if (freezes) freeze(value)
       return value
     } catch (error) {
       if (isRetryable(error)) throw error

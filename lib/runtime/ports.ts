@@ -100,8 +100,8 @@ export interface Ports {
    */
   readsAnswers?(stage: string): boolean
   /**
-   * Runs each step twice and refuses one that answers differently the second time, since a retry would do so too: on in
-   * the test driver, in `memoryPorts` and in the simulator.
+   * Decodes each record and runs each step twice, and refuses what answers differently the second time, since a retry would do so
+   * too: on in the test driver, in `memoryPorts` and in the simulator.
    * @default false
    */
   readonly checksPurity?: boolean

@@ -42,8 +42,6 @@ export interface RunTarget {
   latest?: string | undefined
   /** How often each such operator has emitted in the step at hand; missing until one does. */
   emissions?: Map<string, number>
-  /** The timer that is firing. */
-  timer?: DueTimer | undefined
   /** Records that the step at hand found too late for their windows. */
   late?: number
   /** Where everything that any step hands on is noted, to compare two runs of one record. */
@@ -55,8 +53,8 @@ export interface KeyedTarget {
   readonly draft: KeyDraft
   readonly operatorStates: { readonly [storedName: string]: StateValue }
   times: StepTimes
-  /** True while a timer fires, in the step of a record too. */
-  isFiring: boolean
+  /** The timer that is firing, in the step of a record too. */
+  timer: DueTimer | undefined
   /** What a result carries on. */
   resultOf(eventTimeMs: number): RecordInfo
   /** What names the step's outputs to sinks: it is not the record that the steps see. */
@@ -96,16 +94,10 @@ export class StageProgram {
   }
 
   /** Fires a timer of that stored name: of the operator, or `<operator>.<timer>`. Throws what its steps throw. */
-  fire(timer: DueTimer, target: RunTarget): void {
-    const { domain, name, timeMs } = timer
+  fire({ domain, name, timeMs }: DueTimer, target: RunTarget): void {
     this.#target = target
-    target.timer = timer
-    try {
-      // A timer of an operator that is no more fires into the void.
-      this.#timers.get(operatorOf(name))?.fire?.(domain, name, timeMs)
-    } finally {
-      target.timer = undefined
-    }
+    // A timer of an operator that is no more fires into the void.
+    this.#timers.get(operatorOf(name))?.fire?.(domain, name, timeMs)
   }
 
   /** Lets a timer pass whose firing was given up. */
@@ -258,13 +250,14 @@ export class StageProgram {
       noteLatest(lane, target)
       const key = lane.key === undefined ? undefined : keyOf(lane, value)
       target.trace?.note(`the key function of sink "${lane.name}"`, key)
+      const { keyed } = target
       const output = {
         value,
         key,
-        record: target.keyed?.outputRecord() ?? record,
+        record: keyed?.outputRecord() ?? record,
         index: lane.items.length - lane.mark,
       }
-      lane.put(output, target.ordinal, target.place, target.timer)
+      lane.put(output, target.ordinal, target.place, keyed?.timer)
       target.pending++
     }
   }

@@ -1,6 +1,9 @@
 /**
- * Pure steps answer one record the same way every time; all promises rest on it. In tests each record runs twice, and a
- * step that answers otherwise the second time is refused by name.
+ * Pure steps answer one record the same way every time; all promises rest on it. In tests each record is decoded and runs twice,
+ * and a step that answers otherwise the second time is refused by name.
+ *
+ * To throw is an answer. A RetryableError is none, nor is an entry that is not loaded: both say that the answer may still come, so
+ * whether they come, and which time, follows from more than the record.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { ConfigurationError, isRetryable } from '../core/errors.ts'
@@ -29,15 +32,17 @@ class FirstRun implements Trace {
   }
 }
 
-/** Compares what the second run hands on with what the first one did. */
+/** Compares what the second run hands on, and whether it throws, with what the first one did. */
 class SecondRun implements Trace {
   readonly #notes: readonly Note[]
+  readonly #threwFirst: boolean
   #count = 0
   #difference: ImpureStepError | undefined
-  #last = 'the first'
+  #last: string | undefined
 
-  constructor({ notes }: FirstRun) {
+  constructor({ notes }: FirstRun, threwFirst: boolean) {
     this.#notes = notes
+    this.#threwFirst = threwFirst
   }
 
   note(label: string, value: unknown): void {
@@ -45,24 +50,28 @@ class SecondRun implements Trace {
     this.#count += 1
     this.#last = label
     if (this.#difference !== undefined) return
-    if (first?.label !== label) this.#difference = onceOnly(label)
+    // What threw the first time was to hand on next.
+    if (first === undefined && this.#threwFirst) this.#difference = threwOnce(label, 'first')
+    else if (first?.label !== label) this.#difference = onceOnly(label)
     else if (!isSame(first, value)) this.#difference = new ImpureStepError(label, 'the values that it handed on differ')
   }
 
-  /** Who was to hand on next, as it did in the first run. */
-  get next(): string {
-    return this.#notes[this.#count]?.label ?? `the step behind ${this.#last}`
-  }
-
-  /** Throws where the runs differ. */
-  end(): void {
+  /** Throws where the runs differ; `threw` says whether this one threw. */
+  end(threw: boolean): void {
     if (this.#difference !== undefined) throw this.#difference
     const missing = this.#notes[this.#count]
-    if (missing !== undefined) throw onceOnly(missing.label)
+    const next = missing?.label ?? (this.#last === undefined ? 'the first step' : `the step behind ${this.#last}`)
+    const threwAlike = threw && this.#threwFirst && missing === undefined
+    if (threwAlike) return
+    if (threw) throw threwOnce(next, 'second')
+    if (missing !== undefined) throw onceOnly(next)
+    if (this.#threwFirst) throw threwOnce(next, 'first')
   }
 }
 
 const onceOnly = (label: string) => new ImpureStepError(label, 'it handed on a value one time and not the other')
+
+const threwOnce = (label: string, time: 'first' | 'second') => new ImpureStepError(label, `it threw the ${time} time`)
 
 const isSame = (first: Note, value: unknown): boolean =>
   (first.isPlain && isSamePlain(first.value, value)) || isDeepStrictEqual(first.value, cloneOf(value))
@@ -88,33 +97,52 @@ export interface TwiceRun {
 }
 
 /**
- * Runs a record twice and keeps the second run. Throws what the steps throw, and an {@link ImpureStepError} that names the
- * first step whose answers differ.
+ * Runs a record twice and keeps the second run. Throws what the steps throw both times, what may come right later at once, and an
+ * {@link ImpureStepError} that names the first step whose answers differ.
  */
 export function runTwice(twice: TwiceRun): void {
   const first = new FirstRun()
   try {
     twice.setTrace(first)
-    twice.run()
-    const changes = twice.changes()
+    const threwFirst = thrownBy(twice) !== undefined
+    const changes = threwFirst ? undefined : twice.changes()
     twice.takeBack()
-    const second = new SecondRun(first)
+    const second = new SecondRun(first, threwFirst)
     twice.setTrace(second)
-    runAgain(twice, second)
-    second.end()
+    const thrown = thrownBy(twice)
+    second.end(thrown !== undefined)
+    if (thrown !== undefined) throw thrown.error
     refuseOtherChanges(changes ?? [], twice.changes() ?? [])
   } finally {
     twice.setTrace(undefined)
   }
 }
 
-function runAgain(twice: TwiceRun, trace: SecondRun): void {
+/** What `answer` gives the second time of two. It notes what it hands on; what it throws is dealt with as in {@link runTwice}. */
+export function answeredTwice<T>(answer: (trace: Trace) => T): T {
+  let trace: Trace | undefined
+  const given: T[] = []
+  runTwice({
+    run: () => {
+      given.push(answer(trace as Trace))
+    },
+    takeBack: () => undefined,
+    changes: () => undefined,
+    setTrace: (its) => {
+      trace = its
+    },
+  })
+  return given.at(-1) as T
+}
+
+/** What the run throws as its answer; throws what is none. */
+function thrownBy(twice: TwiceRun): { readonly error: unknown } | undefined {
   try {
     twice.run()
+    return undefined
   } catch (error) {
-    // What was not there the first time, such as a table or an entry, may still come.
     if (isRetryable(error) || error instanceof EntryNotLoaded) throw error
-    throw new ImpureStepError(trace.next, 'it threw the second time')
+    return { error }
   }
 }
 
@@ -164,6 +192,8 @@ function plainCopy(value: unknown, budget: { left: number }): unknown {
 
 /** Whether a value equals a plain copy; false also for what only a closer look can tell. */
 function isSamePlain(copy: unknown, value: unknown): boolean {
+  // Two runs make two functions, whose answers show in what is made of them.
+  if (typeof copy === 'function') return typeof value === 'function'
   if (typeof copy !== 'object' || copy === null) return Object.is(copy, value)
   if (typeof value !== 'object' || value === null) return false
   if (Array.isArray(copy)) {
@@ -178,11 +208,14 @@ function isSamePlain(copy: unknown, value: unknown): boolean {
 
 type Fields = { readonly [name: string]: unknown }
 
+/** What cannot be cloned, as it holds functions, is not compared: what is made of it is. */
 function cloneOf(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   try {
     return structuredClone(value)
   } catch {
-    return value
+    return notCloned
   }
 }
+
+const notCloned = Symbol('not cloned')

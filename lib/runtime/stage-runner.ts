@@ -92,7 +92,7 @@ export class StageRunner {
       stage,
       ports,
       sinks: sinksOf(stage, ports),
-      decode: decoderOf(stage.source, { freezes: ports.freezesValues === true }),
+      decode: decoderOf(stage.source, ports),
       program: new StageProgram(stage, { traces: ports.checksPurity === true }),
       tries: options.tries ?? 3,
       maxPendingOutputs: options.maxPendingOutputs ?? 10_000,

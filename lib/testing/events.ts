@@ -1,5 +1,6 @@
 /** Builders of the events that Lambda sends, for tests that invoke the real handler. */
 import type { Context, KinesisStreamEvent, KinesisStreamRecord, MSKEvent, SelfManagedKafkaEvent } from 'aws-lambda'
+import type { RecordHeader } from '../core/record.ts'
 import type { SourceHandle } from '../topology/handles.ts'
 
 /** Names the stream of events whose builder was told no source. */
@@ -68,12 +69,33 @@ export function kinesisEvent(payloads: readonly unknown[], options: KinesisEvent
   return { Records }
 }
 
+/**
+ * Headers of a record in a test: by name, or as `record.headers` has them, which may hold a name more than once. Text becomes UTF-8.
+ *
+ * @example
+ * { tenant: 'acme' }
+ * [{ name: 'hop', value: 'edge' }, { name: 'hop', value: 'core' }]
+ */
+export type TestHeaders =
+  | Readonly<Record<string, string | Uint8Array>>
+  | readonly { readonly name: string; readonly value: string | Uint8Array }[]
+
+/** The headers as a record has them. */
+export function headersOf(headers: TestHeaders): readonly RecordHeader[] {
+  const listed = isListed(headers) ? headers : Object.entries(headers).map(([name, value]) => ({ name, value }))
+  return listed.map(({ name, value }) => ({ name, value: payloadBytes(value) }))
+}
+
+/** `Array.isArray` alone narrows no list that is read-only. */
+const isListed = (headers: TestHeaders): headers is Extract<TestHeaders, readonly unknown[]> => Array.isArray(headers)
+
 /** One record of a Kafka event. A value of null or undefined is a tombstone. */
 export interface KafkaTestRecord {
   readonly offset: number
   readonly value?: unknown
   readonly key?: string | Uint8Array
-  readonly headers?: Readonly<Record<string, string | Uint8Array>>
+  /** @default none */
+  readonly headers?: TestHeaders
   /** @default 2026-01-01T00:00:00Z */
   readonly timestampMs?: number
 }
@@ -100,7 +122,6 @@ export function kafkaEvent(
 
 function kafkaRecord(name: string, record: KafkaTestRecord) {
   const at = name.lastIndexOf('-')
-  const bytes = (value: string | Uint8Array): number[] => [...payloadBytes(value)]
   return {
     topic: name.slice(0, at),
     partition: Number(name.slice(at + 1)),
@@ -111,7 +132,7 @@ function kafkaRecord(name: string, record: KafkaTestRecord) {
     ...(record.value === undefined || record.value === null
       ? {}
       : { value: payloadBytes(record.value).toString('base64') }),
-    headers: Object.entries(record.headers ?? {}).map(([header, value]) => ({ [header]: bytes(value) })),
+    headers: headersOf(record.headers ?? {}).map((header) => ({ [header.name]: [...header.value] })),
   }
 }
 

@@ -7,6 +7,7 @@ export {
   kinesisEvent,
   lambdaContext,
   sequenceNumber,
+  type TestHeaders,
 } from './events.ts'
 export { type LogLine, type MemoryPorts, memoryPorts } from './memory-ports.ts'
 export {

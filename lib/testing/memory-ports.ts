@@ -15,20 +15,20 @@ import { VirtualClock } from './virtual-clock.ts'
 
 interface StoredItem {
   readonly identity: string
-  readonly partition: string
-  readonly value: unknown
+  readonly output: Output
 }
 
 /** A sink that applies each identity once and keeps a copy of the value, so that a later change to it does not show. */
 export class MemorySink implements Sink<unknown, StoredItem> {
-  readonly #items = new Map<string, unknown>()
+  readonly #items = new Map<string, Output>()
   /** What is answered instead of storing, while tests set it. */
   refuse: ((value: unknown) => Outcome | undefined) | undefined
 
-  prepare({ value, record, index }: Output): StoredItem {
+  prepare(output: Output): StoredItem {
+    const { value, record, index } = output
     refuseLossy(value)
     try {
-      return { identity: outputIdentity(record, index), partition: record.partition, value: structuredClone(value) }
+      return { identity: outputIdentity(record, index), output: { ...output, value: structuredClone(value) } }
     } catch (error) {
       throw new TerminalError(`the value cannot be stored: ${describeError(error).message}`, {
         code: 'not-serialisable',
@@ -43,20 +43,26 @@ export class MemorySink implements Sink<unknown, StoredItem> {
     }
     // Nothing of a partition overtakes an item that is to come again, so nothing of a key does.
     const returned = new Map<string, Outcome>()
-    return items.map(({ identity, partition, value }) => {
-      const refused = returned.get(partition) ?? this.refuse?.(value)
+    return items.map(({ identity, output }) => {
+      const { partition } = output.record
+      const refused = returned.get(partition) ?? this.refuse?.(output.value)
       if (refused) {
         if (refused.status === 'retry') returned.set(partition, refused)
         return refused
       }
-      if (!this.#items.has(identity)) this.#items.set(identity, value)
+      if (!this.#items.has(identity)) this.#items.set(identity, output)
       return delivered
     })
   }
 
   /** What was delivered, in order, each identity once. */
-  get values(): readonly unknown[] {
+  get outputs(): readonly Output[] {
     return [...this.#items.values()]
+  }
+
+  /** The values alone. */
+  get values(): readonly unknown[] {
+    return this.outputs.map(({ value }) => value)
   }
 }
 
@@ -71,6 +77,8 @@ export interface LogLine {
 export interface MemoryPorts extends HandlerPorts {
   /** What a sink received, in order. */
   received<T>(sink: SinkHandle<T>): readonly T[]
+  /** The same with what a sink is told beside each value: its key, its record with the headers, and its place. */
+  outputs<T>(sink: SinkHandle<T>): readonly Output<T>[]
   /** The dead letters, in order. */
   readonly deadLettered: readonly DeadLetter[]
   readonly lines: readonly LogLine[]
@@ -183,6 +191,7 @@ export function memoryPorts(
     freezesValues: true,
     flush: () => undefined,
     received: <T>(handle: SinkHandle<T>) => sink(handle.name).values as readonly T[],
+    outputs: <T>(handle: SinkHandle<T>) => sink(handle.name).outputs as readonly Output<T>[],
     get deadLettered() {
       return deadLetters.values as readonly DeadLetter[]
     },

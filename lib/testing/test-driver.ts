@@ -1,8 +1,8 @@
 /** Runs a topology in a test: the production runner on memory ports and a virtual clock. */
 import { gzipSync } from 'node:zlib'
-import { milliseconds } from '../core/duration.ts'
+import { type Duration, milliseconds, msOf } from '../core/duration.ts'
 import { ConfigurationError } from '../core/errors.ts'
-import { SourceRecord } from '../core/record.ts'
+import { noHeaders, type RecordHeader, SourceRecord } from '../core/record.ts'
 import { type Plan, plan, type StagePlan, stageNamed } from '../plan/plan.ts'
 import { announce } from '../runtime/announcer/announcer.ts'
 import type { BatchResult } from '../runtime/batch.ts'
@@ -10,12 +10,13 @@ import type { DeadLetter } from '../runtime/dead-letter.ts'
 import type { Ports } from '../runtime/ports.ts'
 import type { PartitionLineage } from '../runtime/progress/lineage.ts'
 import { createRunner, type Runner } from '../runtime/runner.ts'
+import type { Output } from '../runtime/sink.ts'
 import type { RunnerOptions } from '../runtime/stage-runner.ts'
 import { type Key, keyText } from '../state/key-encoding.ts'
 import type { StateValue } from '../state/state-store.ts'
 import type { SinkHandle, SourceHandle } from '../topology/handles.ts'
 import type { Topology } from '../topology/topology.ts'
-import { payloadBytes } from './events.ts'
+import { headersOf, payloadBytes, type TestHeaders } from './events.ts'
 import { type MemoryPorts, memoryPorts } from './memory-ports.ts'
 import { sourceLineage, wholePartition } from './memory-streams.ts'
 import { VirtualClock } from './virtual-clock.ts'
@@ -26,6 +27,8 @@ export interface SendOptions<I> {
   readonly partition?: string
   /** The partition or message key of each value. @default 'key' */
   readonly key?: (value: I) => string
+  /** The Kafka headers, or SQS message attributes, of each value. @default none */
+  readonly headers?: (value: I) => TestHeaders
 }
 
 /** Time that an invocation has, in ms. */
@@ -33,6 +36,15 @@ const invocationMs = 60_000
 
 /** How often in a row a batch is run again although nothing of it was done: well above any count of attempts. */
 const mostIdleRuns = 20
+
+/** What a record has beside its payload. */
+interface Meta {
+  readonly key?: string | undefined
+  readonly headers?: readonly RecordHeader[]
+}
+
+const lengthOf = (method: string, duration: Duration): number =>
+  msOf(`${method}: the length is`, duration, 0, 'give a length of time, such as minutes(5).')
 
 /** A partition of a source, or a shard of a keyed stage's stream. */
 interface Log {
@@ -52,7 +64,7 @@ export type StoredState = Readonly<Record<string, StateValue>>
  * it in its partition, until something new comes to that partition or `retry` is called. In a stage with state a step that
  * throws is tried again at once, as Lambda would, until it is a dead letter.
  *
- * Every step runs twice; one that answers differently the second time is refused.
+ * Every record is decoded and every step runs twice; what answers differently the second time is refused by name.
  *
  * @example
  * const driver = new TestDriver(bookings)
@@ -90,6 +102,9 @@ export class TestDriver {
   /**
    * Sends values as JSON, or as the source's format writes them, such as `tableChanges()`; strings and bytes are sent as they
    * are where the source reads `text()` or `bytes()`.
+   *
+   * @example
+   * await driver.send(orders, [order], { key: ({ id }) => id, headers: () => ({ tenant: 'acme' }) })
    */
   async send<I>(source: SourceHandle<I>, values: readonly I[], options: SendOptions<I> = {}): Promise<void> {
     const { format } = source.declaration
@@ -102,7 +117,7 @@ export class TestDriver {
       source.name,
       options.partition,
       payloads,
-      values.map((value) => options.key?.(value)),
+      values.map((value) => ({ key: options.key?.(value), headers: headersOf(options.headers?.(value) ?? {}) })),
     )
   }
 
@@ -133,6 +148,17 @@ export class TestDriver {
     return this.ports.received(sink)
   }
 
+  /**
+   * What a sink received, in order, with all that it is told of each value: `key` is what its key function said, and `record` the
+   * record that the value was made of, whose headers a Kafka topic is sent.
+   *
+   * @example
+   * expect(driver.outputs(audits).map(({ record }) => record.header('tenant'))).toEqual(['acme'])
+   */
+  outputs<T>(sink: SinkHandle<T>): readonly Output<T>[] {
+    return this.ports.outputs(sink)
+  }
+
   /** The dead letters, in order. */
   get deadLetters(): readonly DeadLetter[] {
     return this.ports.deadLettered
@@ -141,14 +167,14 @@ export class TestDriver {
   /**
    * Moves processing time on: its timers fire, and background refreshes that are under way come to their end. As nothing was
    * sent meanwhile, every source has been silent for that long: event time moves on too, as the announcer would say it, where
-   * something waits for that.
+   * something waits for that. Throws a {@link ConfigurationError} for what is no length of time.
    *
    * @example
    * await driver.send(requests, [booking])
    * await driver.advanceProcessingTime(hours(1)) // a timer that was set for an hour after the record fires
    */
-  async advanceProcessingTime(duration: { readonly ms: number }): Promise<void> {
-    this.clock.advance(duration.ms)
+  async advanceProcessingTime(duration: Duration): Promise<void> {
+    this.clock.advance(lengthOf('advanceProcessingTime', duration))
     for (const runner of this.#runners.values()) await runner.settled()
     await this.#announce(this.#silentMs)
   }
@@ -159,15 +185,16 @@ export class TestDriver {
    * A partition's mark is its largest event time, less its out-of-orderness, and the time that it has been silent since: what
    * this method was given since anything was last sent, and what the clock moved since that record. So a window
    * [00:00, 00:05) of a source with `outOfOrderness: minutes(1)`, whose largest event time is 00:03, closes after three minutes.
-   * A partition that has records pending is not silent, and holds event time back.
+   * A partition that has records pending is not silent, and holds event time back. Throws a {@link ConfigurationError} for what is
+   * no length of time.
    *
    * @example
    * await driver.send(requests, [booking])
    * await driver.advanceEventTime(minutes(9))
    * expect(driver.received(hotelBookings)).toEqual([...])
    */
-  async advanceEventTime(duration: { readonly ms: number }): Promise<void> {
-    this.#eventTimeAheadMs += duration.ms
+  async advanceEventTime(duration: Duration): Promise<void> {
+    this.#eventTimeAheadMs += lengthOf('advanceEventTime', duration)
     await this.#announce(this.#silentMs)
   }
 
@@ -215,15 +242,15 @@ export class TestDriver {
     source: string,
     partition = 'shard-0',
     payloads: readonly (Uint8Array | null)[],
-    keys: readonly (string | undefined)[],
+    meta: readonly Meta[],
   ): Promise<void> {
     this.#refuseForeign(source)
     const log = this.#log(source, partition)
     const arrivalTimeMs = this.clock.nowMs()
     for (const [i, payload] of payloads.entries()) {
       const position = String(log.sent++)
-      const key = keys[i] ?? 'key'
-      log.pending.push(new SourceRecord({ source, partition, position, arrivalTimeMs, key, payload }))
+      const { key = 'key', headers = noHeaders } = meta[i] ?? {}
+      log.pending.push(new SourceRecord({ source, partition, position, arrivalTimeMs, key, payload, headers }))
     }
     this.#due.add(log)
     // What is sent is the newest: time goes on from there.

@@ -3,6 +3,7 @@ import { startKinesisService } from '../../lib/local/kinesis-service.ts'
 import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
 import { localKinesisClient } from '../../lib/local/local-streams.ts'
 import { MillraceProject } from './millrace-project.ts'
+import { topologyFile } from './orders-app.ts'
 import { PricedOrders } from './priced-orders.ts'
 
 const timeoutMs = 300_000
@@ -16,8 +17,6 @@ beforeEach(async () => {
 })
 afterEach(() => project.clear())
 
-const { file } = PricedOrders
-
 const unknownUnit = "(() => { throw new TerminalError('no price for ' + unit, { code: 'unknown-unit' }) })()"
 
 const line = (id: string, unit: string) => `${JSON.stringify({ id, unit })}\n`
@@ -27,7 +26,10 @@ async function giveUp(input: string): Promise<void> {
   await app.writeHandler()
   await app.writeTopology(unknownUnit)
   await project.write('orders.ndjson', input)
-  expect(await project.result('dev', file, '--input', 'orders.ndjson', '--once')).toMatchObject({ code: 0, stderr: '' })
+  expect(await project.result('dev', topologyFile, '--input', 'orders.ndjson', '--once')).toMatchObject({
+    code: 0,
+    stderr: '',
+  })
 }
 
 /** The open dead letters, without what they held. */
@@ -158,7 +160,7 @@ test(
   async () => {
     await giveUp(line('b', 'barrel'))
     await app.writeTopology("(() => { throw new RetryableError('later') })()")
-    const dev = project.run('dev', file)
+    const dev = project.run('dev', topologyFile)
     await dev.shows(/with Kinesis at/)
     const [letter] = await open()
     const returned = await project.result('dead-letters', 'redrive', '--all')
@@ -192,7 +194,7 @@ test(
       await app.writeHandler()
       await app.writeTopology(unknownUnit)
       await project.write('orders.ndjson', line('b', 'barrel'))
-      const dev = ['dev', file, '--input', 'orders.ndjson', '--once', '--endpoint', service.url]
+      const dev = ['dev', topologyFile, '--input', 'orders.ndjson', '--once', '--endpoint', service.url]
       expect(await project.result(...dev)).toMatchObject({ code: 0, stderr: '' })
       const [letter] = await open()
       const place = ['--stream', 'orders-app-dead-letters', '--endpoint', service.url]

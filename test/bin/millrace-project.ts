@@ -31,6 +31,11 @@ export class MillraceProject {
     return readFile(join(this.directory, path), 'utf8')
   }
 
+  /** The lines of a file that something is appended to; none while it is not there. */
+  async lines(path: string): Promise<readonly string[]> {
+    return (await this.read(path).catch(() => '')).split('\n').filter((line) => line !== '')
+  }
+
   run(...args: readonly string[]): WatchedRun {
     const command = WatchedRun.millrace(this.directory, args)
     this.#commands.push(command)

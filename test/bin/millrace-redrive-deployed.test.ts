@@ -6,6 +6,7 @@ import type { DeadLetterBinding, SourceBinding } from '../../lib/plan/stage-bind
 import { aggregateOf } from '../aws/kpl-aggregate-bytes.ts'
 import { CloudStandIn } from './cloud-stand-in.ts'
 import { MillraceProject } from './millrace-project.ts'
+import { handlerFile } from './orders-app.ts'
 import { PricedOrders } from './priced-orders.ts'
 
 const timeoutMs = 300_000
@@ -41,7 +42,7 @@ async function deploy(version: Version): Promise<void> {
   await app.writeHandler(held, before)
   const sinks = [{ name: 'priced', kind: 'custom' }] as const
   const bindings = { formatVersion: 1, topology: 'orders-app', sources: [source], sinks, deadLetters } as const
-  await cloud.deploy('orders-fn', join(project.directory, PricedOrders.handlerFile), project.directory, bindings)
+  await cloud.deploy('orders-fn', join(project.directory, handlerFile), project.directory, bindings)
 }
 
 const order = (id: string, unit = 'barrel') => JSON.stringify({ id, unit })

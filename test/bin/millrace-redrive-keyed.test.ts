@@ -13,6 +13,7 @@ import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
 import { writeGeneration } from '../../lib/runtime/progress/generation.ts'
 import { CloudStandIn } from './cloud-stand-in.ts'
 import { MillraceProject } from './millrace-project.ts'
+import { handlerFile, topologyFile } from './orders-app.ts'
 import { TotalsApp } from './totals-app.ts'
 
 const timeoutMs = 240_000
@@ -26,7 +27,6 @@ beforeEach(async () => {
 })
 afterEach(() => project.clear())
 
-const { file } = TotalsApp
 const broken = { feeding: true, keyed: true }
 const whole = { feeding: false, keyed: false }
 
@@ -49,7 +49,7 @@ let inputs = 0
 async function once(input: string): Promise<void> {
   const name = `input-${inputs++}.ndjson`
   await project.write(name, input)
-  expect(await project.result('dev', file, '--input', name, '--once')).toMatchObject({ code: 0, stderr: '' })
+  expect(await project.result('dev', topologyFile, '--input', name, '--once')).toMatchObject({ code: 0, stderr: '' })
 }
 
 test(
@@ -91,7 +91,7 @@ test(
     expect(shown.stdout).toMatch(/^in the stage {2}number \d of slot \d+, by by-customer$/m)
     expect(shown.stdout).toContain('{"customer":"ann","unit":"barrel","count":10')
 
-    const dev = project.run('dev', file)
+    const dev = project.run('dev', topologyFile)
     await dev.shows(/with Kinesis at/)
     await app.writeTopology(whole)
     await dev.shows(/^Reloaded\.$/m)
@@ -164,7 +164,7 @@ test(
         state: { tableName: 'orders-app-orders-state' },
         feeds: [{ stage: 'by-customer', slots: 64, streamArn: streamArn('orders-app-by-customer') }],
       }
-      const entry = join(project.directory, TotalsApp.handlerFile)
+      const entry = join(project.directory, handlerFile)
       await cloud.deploy('orders-fn', entry, project.directory, bindings)
       const run = () => redrive('--queue', cloud.queueUrl, '--endpoint', cloud.url, '--function', 'orders-fn', '--all')
       const { feeding, keyed } = letters()

@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import type { MillraceProject } from './millrace-project.ts'
+import { handlerFile, topologyFile } from './orders-app.ts'
 
 const topology = (price: string) => `
 import { RetryableError, TerminalError, Topology } from 'millrace'
@@ -48,8 +49,6 @@ export const handler = async (event: any, context: any) => {
 
 /** The application "orders-app" of a project: its step refuses what it cannot price, until it is written with a price. */
 export class PricedOrders {
-  static readonly file = 'functions/orders/topology.ts'
-  static readonly handlerFile = 'functions/orders/handler.ts'
   readonly #project: MillraceProject
 
   constructor(project: MillraceProject) {
@@ -58,13 +57,13 @@ export class PricedOrders {
 
   /** `price` is the text of what other orders than those by the piece cost. */
   writeTopology(price: string): Promise<void> {
-    return this.#project.write(PricedOrders.file, topology(price))
+    return this.#project.write(topologyFile, topology(price))
   }
 
   /** The sink holds the delivery of the number `held` until {@link letGo}; `before` is the text of what each invocation begins with. */
   writeHandler(held = 0, before = ''): Promise<void> {
     const folder = join(this.#project.directory, 'applied')
-    return this.#project.write(PricedOrders.handlerFile, handler(folder, held, before))
+    return this.#project.write(handlerFile, handler(folder, held, before))
   }
 
   letGo(): Promise<void> {
@@ -82,8 +81,8 @@ export class PricedOrders {
   }
 
   /** The identities that the sink was given, in order. */
-  async deliveries(): Promise<readonly string[]> {
-    return (await this.#project.read('applied.log').catch(() => '')).split('\n').filter((line) => line !== '')
+  deliveries(): Promise<readonly string[]> {
+    return this.#project.lines('applied.log')
   }
 
   async deliveredAtLeast(count: number): Promise<void> {

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { MillraceProject } from './millrace-project.ts'
+import { handlerFile, topologyFile } from './orders-app.ts'
 
 /** What refuses the units that it does not know: crates, in the stage that feeds; barrels, in the keyed one. */
 export interface Broken {
@@ -47,8 +48,6 @@ export const handler = streamHandler(orders, { sinks: [provide(totals, lines)] }
 
 /** The application "orders-app" of a project: it sums up orders by customer. */
 export class TotalsApp {
-  static readonly file = 'functions/orders/topology.ts'
-  static readonly handlerFile = 'functions/orders/handler.ts'
   readonly #project: MillraceProject
 
   constructor(project: MillraceProject) {
@@ -56,16 +55,16 @@ export class TotalsApp {
   }
 
   writeHandler(): Promise<void> {
-    return this.#project.write(TotalsApp.handlerFile, handler(join(this.#project.directory, 'totals')))
+    return this.#project.write(handlerFile, handler(join(this.#project.directory, 'totals')))
   }
 
   writeTopology(broken: Broken): Promise<void> {
-    return this.#project.write(TotalsApp.file, topology(broken))
+    return this.#project.write(topologyFile, topology(broken))
   }
 
   /** The last total of each customer: what the state holds. */
   async totals(): Promise<Readonly<Record<string, number>>> {
-    const lines = (await this.#project.read('totals').catch(() => '')).split('\n').filter((line) => line !== '')
+    const lines = await this.#project.lines('totals')
     return Object.fromEntries(lines.map((line) => JSON.parse(line)).map(({ customer, total }) => [customer, total]))
   }
 }

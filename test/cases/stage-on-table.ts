@@ -19,7 +19,8 @@ export class StageOnTable {
   readonly answers: string[][] = []
   readonly #handler: ReturnType<typeof streamHandler>
 
-  constructor(app: Topology, store: 'memory' | 'DynamoDB') {
+  /** An application of which a step fails once is not pure: it is run as in production, without a look at that. */
+  constructor(app: Topology, store: 'memory' | 'DynamoDB', { checksPurity = true } = {}) {
     const memory = memoryPorts()
     const planned = plan(app)
     const stores = new Map<string, StateStore>()
@@ -33,6 +34,7 @@ export class StageOnTable {
     const state = store === 'memory' ? memory.state : onTables
     this.ports = {
       ...memory,
+      checksPurity,
       state,
       get deadLettered() {
         return memory.deadLettered

@@ -12,6 +12,7 @@ import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { decodeFrame } from '../../lib/runtime/frames/frame-format.ts'
 import { CloudStandIn } from '../bin/cloud-stand-in.ts'
 import { MillraceProject } from '../bin/millrace-project.ts'
+import { handlerFile } from '../bin/orders-app.ts'
 import { TotalsApp } from '../bin/totals-app.ts'
 import { allRecords, never, newTopic, plain, producer, recordsIn, recreate, withBroker } from './broker.ts'
 
@@ -66,7 +67,7 @@ class Deployed {
       sources: [{ name: 'by-customer', kind: 'kafka', topic: byCustomer, partitions, cluster }],
       state: { tableName: 'by-customer-table' },
     }
-    const entry = join(this.project.directory, TotalsApp.handlerFile)
+    const entry = join(this.project.directory, handlerFile)
     await this.cloud.deploy('orders-fn', entry, this.project.directory, feeding)
     await this.cloud.deploy('by-customer-fn', entry, this.project.directory, keyed)
   }

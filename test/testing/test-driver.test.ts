@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { minutes, seconds } from '../../lib/core/duration.ts'
-import { ConfigurationError, RetryableError } from '../../lib/core/errors.ts'
-import { bytes, json, text } from '../../lib/core/format.ts'
+import { type Duration, minutes, seconds } from '../../lib/core/duration.ts'
+import { ConfigurationError, RetryableError, TerminalError } from '../../lib/core/errors.ts'
+import { bytes, type Format, json, text } from '../../lib/core/format.ts'
 import { refreshedTable } from '../../lib/operators/enrich/table.ts'
 import { operatorState, valueState } from '../../lib/state/states.ts'
 import { TestDriver } from '../../lib/testing/test-driver.ts'
@@ -156,6 +156,79 @@ test('time stands still until it is moved, and a table is refreshed behind it', 
   const [first, , third] = driver.received(out)
   expect(first).toBe('a v1 0')
   expect(third).toBe('c v2 1000')
+})
+
+test('headers go with what is sent, by name or as a record has them, and are seen in steps and behind keyBy', async () => {
+  const app = new Topology('audit')
+  const source = app.source('orders', json() as Format<{ id: string; tenant: string }>)
+  const out = app.sink<string>('out', { key: (line) => line.slice(0, 1) })
+  source
+    .map(({ id }, record) => ({ id, hops: record.headers.map(({ value }) => Buffer.from(value).toString()).join() }))
+    .keyBy('by-id', ({ id }) => id)
+    .process('audit', {
+      state: { orders: valueState<number>() },
+      step: ({ id, hops }, { state, record }) => {
+        state.orders.set((state.orders.get() ?? 0) + 1)
+        if (id === 'bad') throw new TerminalError('no')
+        return [`${id} ${hops} ${record.header('hop')}`]
+      },
+    })
+    .to(out)
+  const driver = new TestDriver(app)
+  await driver.send(
+    source,
+    [
+      { id: 'a', tenant: 'acme' },
+      { id: 'bad', tenant: 'bolt' },
+    ],
+    { headers: ({ tenant }) => ({ tenant, hop: Uint8Array.of(0x68) }) },
+  )
+  await driver.send(source, [{ id: 'b', tenant: 'acme' }], {
+    headers: () => [
+      { name: 'hop', value: 'edge' },
+      { name: 'hop', value: 'core' },
+    ],
+  })
+  await driver.send(source, [{ id: 'c', tenant: 'acme' }])
+  const outputs = driver.outputs(out)
+  expect(outputs.map(({ value, key, index }) => [value, key, index])).toEqual([
+    ['a acme,h h', 'a', 0],
+    ['b edge,core core', 'b', 0],
+    ['c  undefined', 'c', 0],
+  ])
+  expect(outputs.map(({ record }) => [record.header('tenant'), record.headers.map(({ name }) => name)])).toEqual([
+    ['acme', ['tenant', 'hop']],
+    [undefined, ['hop', 'hop']],
+    [undefined, []],
+  ])
+  expect(driver.deadLetters).toMatchObject([
+    {
+      headers: [
+        { name: 'tenant', value: Buffer.from('bolt').toString('base64') },
+        { name: 'hop', value: Buffer.from('h').toString('base64') },
+      ],
+    },
+  ])
+})
+
+test.each<[unknown, string]>([
+  [{ ms: Number.NaN }, 'NaN ms'],
+  [{ ms: Number.POSITIVE_INFINITY }, 'Infinity ms'],
+  [{ ms: -1 }, '-1 ms'],
+  [{ ms: 0.5 }, '0.5 ms'],
+  [{ ms: '5' }, 'an object without a number of ms'],
+  [5, '5'],
+  ['5m', '"5m"'],
+  [undefined, 'undefined'],
+])('%j is no length of time to move on by, and moves nothing', async (length, shown) => {
+  const { driver } = orders()
+  const beforeMs = driver.clock.nowMs()
+  for (const method of ['advanceProcessingTime', 'advanceEventTime'] as const) {
+    const moved = driver[method](length as Duration)
+    await expect(moved).rejects.toThrow(ConfigurationError)
+    await expect(moved).rejects.toThrow(`${method}: the length is ${shown}: give a length of time, such as minutes(5).`)
+  }
+  expect(driver.clock.nowMs()).toBe(beforeMs)
 })
 
 test('a source of another topology is refused by name', async () => {

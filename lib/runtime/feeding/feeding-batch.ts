@@ -152,6 +152,7 @@ class FeedingAttempt {
           const value = this.#counts(record) ? this.#parts.decode(record) : leftOut
           if (value !== leftOut) this.#parts.program.runToLookups(value, record, target)
         } catch (error) {
+          if (error instanceof ImpureStepError) throw error
           // What throws here throws again, and is dealt with, when the record is stepped.
           if (isRetryable(error)) this.#returning.set(record, error)
         }

@@ -30,7 +30,7 @@ export class FeedingRunner {
   readonly #marginMs: number
 
   constructor(topology: string, stage: FeedingStage, ports: Ports, options: RunnerOptions) {
-    const decode = decoderOf(stage.source, { freezes: ports.freezesValues === true })
+    const decode = decoderOf(stage.source, ports)
     this.#parts = { ...openStageParts(topology, stage, ports, options), decode }
     this.#tables = new TableStore(stage.tables, ports)
     this.#marginMs = options.deadlineMargin?.ms ?? 1_000

@@ -116,6 +116,7 @@ class RedriveAttempt {
           const value = decode(record)
           if (value !== leftOut) program.runToLookups(value, record, this.#outbox.target)
         } catch (error) {
+          if (error instanceof ImpureStepError) throw error
           // What throws here throws again, and is dealt with, when the record is stepped.
           if (isRetryable(error)) this.#returning.set(record, error)
         }

@@ -137,12 +137,16 @@ export class BatchKeys {
     this.#crowded.clear()
   }
 
-  /** Keys that only fired are not kept: very many may fire at one number. */
-  letGo(drafts: readonly KeyDraft[]): void {
+  /**
+   * Keys that only fired are not kept once they are committed, as very many may fire at one number; nor are those that had nothing
+   * to fire any more, because another attempt did it and ended before it wrote progress.
+   */
+  letGo(keys: readonly string[]): void {
     const { log, due } = this.#of
-    const fired = drafts.filter(({ key }) => !log.keys.has(key)).map(({ key }) => this.draft(key))
-    due.keepEarliest(fired)
-    for (const { key } of fired) {
+    for (const key of keys) {
+      const draft = this.#drafts.get(key)
+      if (draft === undefined || draft.isChanged || log.keys.has(key)) continue
+      due.keepEarliest([draft])
       this.#drafts.delete(key)
       this.#loaded.delete(key)
     }

@@ -5,7 +5,7 @@ import type { KeyDraft } from '../../state/key-draft.ts'
 import type { StepPlace } from '../feed-lane.ts'
 import type { IncomingRecord, Origin } from '../frames/frame.ts'
 import { firingPosition, ownPosition } from '../frames/position.ts'
-import type { KeyedTarget } from '../program.ts'
+import type { DueTimer, KeyedTarget } from '../program.ts'
 import type { Line } from '../progress/fold.ts'
 import type { SlotStates } from '../progress/progress.ts'
 import type { FiringLine, RecordLine } from './keyed-line.ts'
@@ -25,7 +25,7 @@ export class KeyStep implements KeyedTarget, StepPlace, StepTimes {
   readonly times: StepTimes
   readonly keyHash: string | undefined
   readonly ownMarkMs: number
-  isFiring = false
+  timer: DueTimer | undefined = undefined
   outputs = 0
   readonly #surroundings: StepSurroundings
   readonly #line: Line
@@ -122,7 +122,7 @@ export class KeyStep implements KeyedTarget, StepPlace, StepTimes {
   /** The record at hand: without its headers while a timer fires, as what that puts out comes of no one record. */
   get #cause(): IncomingRecord {
     const record = this.#record
-    return this.isFiring && record.headers !== undefined ? { ...record, headers: undefined } : record
+    return this.timer !== undefined && record.headers !== undefined ? { ...record, headers: undefined } : record
   }
 }
 

@@ -221,6 +221,7 @@ class KeyedAttempt {
         if (halt) return halt
         this.#fired = { number: line.number, keyHash }
       }
+      this.#keys.letGo(some.map(({ key }) => key))
       if (from + mostKeysPerCommit >= others.length) break
       const halt = await this.#send(done)
       if (halt) return halt

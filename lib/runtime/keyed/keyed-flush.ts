@@ -139,7 +139,7 @@ export class KeyedFlush {
     this.#doneThrough = Math.max(this.#doneThrough, through)
     if (fired && fired.number > this.#doneThrough) this.#firing = fired
     this.#sent = outbox.sent(this.#end())
-    keys.letGo(drafts)
+    keys.letGo(drafts.map(({ key }) => key))
     return undefined
   }
 

@@ -3,11 +3,15 @@
  *
  * 1. What is due fires before the record, and what the record has set in the past behind it: first by event time, then by
  *    processing time, each in the order of their times.
- * 2. A timer whose step throws, or leaves more than a commit can hold, is a dead letter of its own: the step runs again without
+ * 2. Before the record it is the time of the timer, whoever's record the line has: the windows behind see what a timer puts out
+ *    as if it had fired when it was due. Time never goes back within a step: what a timer has set in the past comes at the time
+ *    of the latest that has fired, and what the record has set there at the time of the record. A window that closed stays so.
+ * 3. A timer whose step throws, or leaves more than a commit can hold, is a dead letter of its own: the step runs again without
  *    it. What its operator then does in its stead may throw as well: the step runs once more, and drops what that kept.
- * 3. A timer is removed before it fires: one whose operator is no more goes in silence.
+ * 4. A timer is removed before it fires: one whose operator is no more goes in silence.
  */
 import { describeError, isRetryable, TerminalError } from '../../core/errors.ts'
+import type { StepTimes } from '../../operators/keyed/keyed-operator.ts'
 import { EntryNotLoaded, type KeyDraft } from '../../state/key-draft.ts'
 import type { Outbox } from '../outbox.ts'
 import type { DueTimer, KeyedTarget } from '../program.ts'
@@ -57,29 +61,34 @@ export class TimerSteps {
 
   /** Fires all that is due of the key, but for what failed in an earlier run of the step. Throws a {@link FiringFailed}. */
   fireDue(draft: KeyDraft, line: Line, failed: readonly FiringFailed[]): void {
-    if (!isDue(draft, line)) return
-    for (const domain of domains) {
-      let [fired, lastMs] = [0, Number.NEGATIVE_INFINITY]
-      for (;;) {
-        const next = draft.nextTimer(domain)
-        if (next === undefined || next.timeMs > reached(domain, line)) break
-        draft.clearTimer(domain, next.name)
-        const timer = { domain, name: next.name, timeMs: next.timeMs }
-        const known = failed.find((one) => isSame(one.timer, timer))
-        if (known !== undefined) {
-          this.#pass(known)
-          continue
-        }
-        try {
-          // Timers that follow each other in time come to an end by themselves, however many they are.
-          fired = timer.timeMs > lastMs ? 1 : fired + 1
-          lastMs = Math.max(lastMs, timer.timeMs)
-          if (fired > mostFirings) throw tooManyFirings(next.name)
-          this.#fire(timer)
-          if (failed.at(-1)?.isPassed ?? true) this.#checkFits(draft, line)
-        } catch (error) {
-          throw isTimersOwn(error) ? new FiringFailed(timer, error) : error
-        }
+    if (isDue(draft, line)) this.#fireAll(draft, line, failed, beforeRecord)
+  }
+
+  /** Fires what the step of the record has set in the past. */
+  fireBehind(draft: KeyDraft, line: Line, failed: readonly FiringFailed[]): void {
+    if (isDue(draft, line)) this.#fireAll(draft, line, failed, (times) => times)
+  }
+
+  #fireAll(draft: KeyDraft, line: Line, failed: readonly FiringFailed[], timesOf: FiringTimes): void {
+    const { times } = this.#outbox.target.keyed as KeyedTarget
+    const fired = { 'event-time': new Fired(), 'processing-time': new Fired() }
+    for (;;) {
+      const timer = nextDue(draft, line)
+      if (timer === undefined) return
+      draft.clearTimer(timer.domain, timer.name)
+      const known = failed.find((one) => isSame(one.timer, timer))
+      if (known !== undefined) {
+        this.#pass(known)
+        continue
+      }
+      try {
+        fired[timer.domain].add(timer)
+        // What a timer by processing time sets in the past by event time comes at the time of the line.
+        if (timer.domain === 'processing-time') fired['event-time'].lastMs = line.watermarkMs
+        this.#fire(timer, timesOf(times, fired['event-time'].lastMs))
+        if (failed.at(-1)?.isPassed ?? true) this.#checkFits(draft, line)
+      } catch (error) {
+        throw isTimersOwn(error) ? new FiringFailed(timer, error) : error
       }
     }
   }
@@ -97,20 +106,17 @@ export class TimerSteps {
     }
   }
 
-  /** What an event timer puts out comes at the timer's own time, however far the watermark has jumped past it. */
-  #fire(timer: DueTimer): void {
+  #fire(timer: DueTimer, timesOfFiring: StepTimes): void {
     const { target } = this.#outbox
     const keyed = target.keyed as KeyedTarget
     const { times } = keyed
-    if (timer.domain === 'event-time') {
-      const { ownMarkMs, processingMs } = times
-      keyed.times = { watermarkMs: timer.timeMs, ownMarkMs, processingMs }
-    }
-    keyed.isFiring = true
+    keyed.times = timesOfFiring
+    keyed.timer = timer
     try {
       this.#parts.program.fire(timer, target)
+      target.trace?.note(`the timer "${timer.name}"`, timer)
     } finally {
-      keyed.isFiring = false
+      keyed.timer = undefined
       keyed.times = times
       keyed.draft.throwAgain()
     }
@@ -126,6 +132,37 @@ export class TimerSteps {
       this.#outbox.putDeadLetter(firing.index, entry, record, index)
     }
   }
+}
+
+/** What time it is for a firing, by the times of its step and how far event time has come with it. */
+type FiringTimes = (times: StepTimes, watermarkMs: number) => StepTimes
+
+const beforeRecord: FiringTimes = ({ processingMs }, watermarkMs) => ({
+  watermarkMs,
+  ownMarkMs: Number.NEGATIVE_INFINITY,
+  processingMs,
+})
+
+/** What has fired of one domain in a step. */
+class Fired {
+  lastMs = Number.NEGATIVE_INFINITY
+  /** Since time went on: timers that follow each other in time come to an end by themselves, however many they are. */
+  #count = 0
+
+  add({ name, timeMs }: DueTimer): void {
+    this.#count = timeMs > this.lastMs ? 1 : this.#count + 1
+    this.lastMs = Math.max(this.lastMs, timeMs)
+    if (this.#count > mostFirings) throw tooManyFirings(name)
+  }
+}
+
+/** Of what is due at the line, the first by event time, or else by processing time. */
+function nextDue(draft: KeyDraft, line: Line): DueTimer | undefined {
+  for (const domain of domains) {
+    const next = draft.nextTimer(domain)
+    if (next !== undefined && next.timeMs <= reached(domain, line)) return { domain, ...next }
+  }
+  return undefined
 }
 
 export const isSame = (a: DueTimer, b: DueTimer): boolean =>

@@ -381,8 +381,11 @@ export class Simulation {
   /** A step ends the process that runs it. */
   #killCurrent(): never {
     const environment = this.scheduler.current && this.#environments.of(this.scheduler.current)
-    this.count('killer')
-    if (environment) this.#environments.kill(environment, 'a step ends the process')
+    // The run that looks whether the step is pure finds the process ended already.
+    if (environment) {
+      this.count('killer')
+      this.#environments.kill(environment, 'a step ends the process')
+    }
     throw new Error('this step has ended the process: nobody hears of it')
   }
 }

@@ -23,7 +23,7 @@ import { plan } from '../../../lib/plan/plan.ts'
 import { announceEvent } from '../../../lib/plan/stage-bindings.ts'
 import { decodeFrame } from '../../../lib/runtime/frames/frame-format.ts'
 import type { Sink } from '../../../lib/runtime/sink.ts'
-import { type KafkaTestRecord, kafkaEvent, lambdaContext } from '../../../lib/testing/events.ts'
+import { kafkaEvent, lambdaContext } from '../../../lib/testing/events.ts'
 import { memoryPorts } from '../../../lib/testing/memory-ports.ts'
 import { VirtualClock } from '../../../lib/testing/virtual-clock.ts'
 import { testPorts } from '../../aws/sink-worlds.ts'
@@ -63,12 +63,9 @@ class HeadersWorld {
   }
 
   async send(value: Order, headers: Headers | undefined): Promise<void> {
-    const record: KafkaTestRecord = { offset: this.#sent++, key: 'k', value, timestampMs: startMs + value.at }
-    const event = kafkaEvent({ 'orders-0': [record] })
-    // As a list, which has each name as often as the record did.
-    const listOf = (list: Headers) => list.map(([name, bytes]) => ({ [name]: [...Buffer.from(bytes as string)] }))
-    for (const row of event.records['orders-0'] ?? []) Object.assign(row, { headers: headers && listOf(headers) })
-    await this.invoke(event)
+    const named = headers?.map(([name, bytes]) => ({ name, value: bytes }))
+    const at = { offset: this.#sent++, key: 'k', timestampMs: startMs + value.at }
+    await this.invoke(kafkaEvent({ 'orders-0': [{ ...at, value, ...(named && { headers: named }) }] }))
   }
 
   announce(): Promise<void> {

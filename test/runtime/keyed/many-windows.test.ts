@@ -3,6 +3,8 @@
  * which are killed in the middle; each window has one result, and no invocation passes its deadline.
  */
 
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { seeded } from '../../../bench/state/zipf.ts'
 import { type Trip, WindowStages } from '../../../bench/windows/stages.ts'
 import { outputIdentity } from '../../../lib/core/record.ts'
@@ -40,6 +42,9 @@ class World {
   /** Identities that came again with another value. */
   readonly changed: string[] = []
 
+  /** What is done before each call. */
+  before: (name: string) => void = () => undefined
+
   /** How many deliveries from now on are refused, as by a stream that is throttled. */
   refusals = 0
 
@@ -52,6 +57,7 @@ class World {
         death.resolve('killed')
         return new Promise<T>(() => undefined)
       }
+      this.before(name)
       this.clock.advance(costMs[name] ?? 1)
       return effect()
     }
@@ -151,3 +157,24 @@ test.each([1, 2])('a sink that refuses %p times in the middle makes no window mi
   expect(left).toBeUndefined()
   await expectOneEach(world, 4_000)
 })
+
+test('keys that an attempt has fired before it died are looked at, and not kept in memory', async () => {
+  const count = 20_000
+  const world = new World()
+  const left = await open(world, count)
+  const dying = world.environment(count)
+  await Promise.race([dying.stages.invoke(left, Number.MAX_SAFE_INTEGER), dying.death])
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const liveMiB: number[] = []
+  world.before = (name) => {
+    if (name !== 'readKeys') return
+    collectGarbage()
+    liveMiB.push(process.memoryUsage().heapUsed / 2 ** 20)
+  }
+  await world.environment(Number.POSITIVE_INFINITY).stages.invoke(left, world.clock.nowMs() + hourMs)
+  await expectOneEach(world, count)
+  expect(liveMiB.length).toBeGreaterThanOrEqual(4)
+  // Each draft takes more than a KiB.
+  expect((liveMiB.at(-1) as number) - (liveMiB[0] as number)).toBeLessThan(10)
+}, 240_000)

@@ -8,7 +8,6 @@ import { seeded } from '../../../bench/state/zipf.ts'
 import {
   calendarDays,
   countWindow,
-  custom,
   type Format,
   hopping,
   json,
@@ -27,6 +26,7 @@ import type { SinkHandle } from '../../../lib/topology/handles.ts'
 import {
   type Arrival,
   aligned,
+  idsBy,
   localDays,
   type Naive,
   naiveFixed,
@@ -49,19 +49,14 @@ const dayMs = 86_400_000
 /** 40 ms before a midnight in UTC: the times that are drawn go on over it. */
 const originMs = 10 * dayMs - 40
 
-const ids = custom<Value, Ids, Ids>({
-  init: () => [],
-  add: (all, { id }) => [...all, id].sort((a, b) => a - b),
-  merge: (a, b) => [...a, ...b].sort((one, other) => one - other),
-  result: (all) => all,
-})
+const ids = idsBy(({ id }: Value) => id)
 
 const kinds: readonly [name: string, windows: Windows, naive: ((all: readonly Arrival[]) => Naive) | undefined][] = [
-  ['tumbling', tumbling(milliseconds(10), grace), (all) => naiveFixed(all, graceMs, around(10, 10))],
+  ['tumbling', tumbling(milliseconds(10), grace), (all) => naiveFixed(all, graceMs, aligned(10, 10))],
   [
     'hopping',
     hopping(milliseconds(12), { every: milliseconds(4), ...grace }),
-    (all) => naiveFixed(all, graceMs, around(12, 4)),
+    (all) => naiveFixed(all, graceMs, aligned(12, 4)),
   ],
   ['sliding', sliding(milliseconds(10), grace), (all) => naiveSliding(all, graceMs, 10)],
   ['session', session(milliseconds(7), grace), (all) => naiveSessions(all, graceMs, 7)],
@@ -69,13 +64,6 @@ const kinds: readonly [name: string, windows: Windows, naive: ((all: readonly Ar
   // Theirs depend on the order of arrival alone, which one batch and many have alike.
   ['count', countWindow(3), undefined],
 ]
-
-/** Windows that are aligned to 1970, whose origin is a multiple of every size here. */
-function around(sizeMs: number, everyMs: number): (timeMs: number) => (readonly [number, number])[] {
-  const baseMs = Math.floor(originMs / 120) * 120
-  const boundsOf = aligned(sizeMs, everyMs)
-  return (timeMs) => boundsOf(timeMs - baseMs).map(([startMs, endMs]) => [startMs + baseMs, endMs + baseMs])
-}
 
 function topologyOf(windows: Windows, emit: Emission) {
   const app = new Topology('cuts')

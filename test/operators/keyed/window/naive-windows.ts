@@ -1,4 +1,5 @@
 /** Windows by their definitions, over all records at once: slow, and with no thought of slices, timers or the order of arrival. */
+import { custom } from '../../../../lib/operators/aggregators/aggregator.ts'
 
 export interface Arrival {
   readonly id: number
@@ -14,6 +15,17 @@ export interface Naive {
   readonly late: readonly number[]
   readonly windows: Contents
 }
+
+const ascending = (a: number, b: number) => a - b
+
+/** What a window holds, as an aggregator gathers it: the ids of its values, ascending. */
+export const idsBy = <T>(idOf: (value: T) => number) =>
+  custom<T, readonly number[], readonly number[]>({
+    init: () => [],
+    add: (all, value) => [...all, idOf(value)].sort(ascending),
+    merge: (a, b) => [...a, ...b].sort(ascending),
+    result: (all) => all,
+  })
 
 type Bounds = readonly [startMs: number, endMs: number]
 
@@ -39,11 +51,12 @@ export function naiveFixed(
   return { late, windows }
 }
 
+/** Windows that begin at the multiples of `everyMs` since 1970. */
 export function aligned(sizeMs: number, everyMs: number): (timeMs: number) => Bounds[] {
   return (timeMs) => {
     const bounds: Bounds[] = []
-    for (let k = -200; k < 400; k += 1) {
-      if (k * everyMs <= timeMs && timeMs < k * everyMs + sizeMs) bounds.push([k * everyMs, k * everyMs + sizeMs])
+    for (let k = Math.floor((timeMs - sizeMs) / everyMs); k * everyMs <= timeMs; k += 1) {
+      if (timeMs < k * everyMs + sizeMs) bounds.push([k * everyMs, k * everyMs + sizeMs])
     }
     return bounds
   }

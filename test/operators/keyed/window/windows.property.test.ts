@@ -5,7 +5,6 @@
  */
 import fc from 'fast-check'
 import { milliseconds } from '../../../../lib/core/duration.ts'
-import { custom } from '../../../../lib/operators/aggregators/aggregator.ts'
 import { count } from '../../../../lib/operators/aggregators/count.ts'
 import { type Windows, windowed } from '../../../../lib/operators/keyed/window/window.ts'
 import type { WindowEmission, WindowResult } from '../../../../lib/operators/keyed/window/window-result.ts'
@@ -18,6 +17,7 @@ import { TimedWorld } from '../timed-world.ts'
 import {
   type Arrival,
   aligned,
+  idsBy,
   localDays,
   type Naive,
   naiveFixed,
@@ -25,12 +25,7 @@ import {
   naiveSliding,
 } from './naive-windows.ts'
 
-const ids = custom<number, readonly number[], readonly number[]>({
-  init: () => [],
-  add: (all, id) => [...all, id].sort((a, b) => a - b),
-  merge: (a, b) => [...a, ...b].sort((one, other) => one - other),
-  result: (all) => all,
-})
+const ids = idsBy((id: number) => id)
 
 interface Event {
   readonly key: string
