@@ -1,7 +1,7 @@
 import { systemClock } from '../../lib/aws/system-clock.ts'
-import { startKinesisService } from '../../lib/local/kinesis-service.ts'
-import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
-import { localKinesisClient } from '../../lib/local/local-streams.ts'
+import { KinesisShardReader } from '../../lib/local/reading/kinesis-shard-reader.ts'
+import { localKinesisClient } from '../../lib/local/run/streams.ts'
+import { startKinesisService } from '../../lib/local/services/kinesis.ts'
 import { MillraceProject } from './millrace-project.ts'
 import { PricedOrders } from './priced-orders.ts'
 
