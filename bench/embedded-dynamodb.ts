@@ -19,8 +19,8 @@ import {
 } from '@aws-sdk/client-dynamodb'
 import { NodeHttpHandler } from '@smithy/node-http-handler'
 import { createDynamoModel } from '../lib/emulator/dynamodb/index.ts'
-import { startDynamoService } from '../lib/local/dynamodb-service.ts'
-import { listenOnLoopback } from '../lib/local/loopback-server.ts'
+import { startDynamoService } from '../lib/local/services/dynamodb.ts'
+import { listenOnLoopback } from '../lib/local/services/loopback-server.ts'
 import { type Figure, finish, median, table } from './figures.ts'
 
 const KEYS = 1_000

@@ -15,7 +15,7 @@ import {
   PutRecordsCommand,
 } from '@aws-sdk/client-kinesis'
 import { NodeHttpHandler } from '@smithy/node-http-handler'
-import { startKinesisService } from '../lib/local/kinesis-service.ts'
+import { startKinesisService } from '../lib/local/services/kinesis.ts'
 import { type Figure, finish, table } from './figures.ts'
 
 const SHARDS = 4

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { systemClock } from '../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../lib/core/errors.ts'
-import { RunDisplay } from '../lib/local/run-display.ts'
+import { RunDisplay } from '../lib/local/display/run-display.ts'
 import { interruption } from './cli/interruption.ts'
 import { checkJsonFile, runMainJob } from './flights/main-job.ts'
 import { helpText, parseOptions, usageCode } from './flights/options.ts'

@@ -1,13 +1,26 @@
 /** Millrace: what topologies and handlers import. Constructs are in `millrace/cdk`, test tools in `millrace/testing`. */
 export type { StandardSchemaV1 } from '@standard-schema/spec'
-export { type ProvidedSink, provide, type StreamHandlerOptions } from './aws/handler-stages.ts'
+export { type ProvidedSink, provide, type StreamHandlerOptions } from './aws/handler/stages.ts'
+export {
+  type ItemIdentifier,
+  type StreamHandler,
+  type StreamResponse,
+  streamHandler,
+} from './aws/handler/stream-handler.ts'
 export {
   type OrderedBatchAnswer,
   type OrderedBatchOptions,
   type OrderedEvent,
   type OrderedStep,
   processInOrder,
-} from './aws/ordered-batch.ts'
+} from './aws/primitives/ordered-batch.ts'
+export {
+  type UpsertClient,
+  type UpsertOptions,
+  type UpsertResult,
+  type UpsertTable,
+  upsertOnce,
+} from './aws/primitives/upsert-once.ts'
 export {
   type EntryChange,
   type KeyChange,
@@ -19,15 +32,7 @@ export {
   type StateView,
   type StreamImage,
   stateView,
-} from './aws/state-reader.ts'
-export { type ItemIdentifier, type StreamHandler, type StreamResponse, streamHandler } from './aws/stream-handler.ts'
-export {
-  type UpsertClient,
-  type UpsertOptions,
-  type UpsertResult,
-  type UpsertTable,
-  upsertOnce,
-} from './aws/upsert-once.ts'
+} from './aws/state-table/reader.ts'
 export type { Clock } from './core/clock.ts'
 export { type Duration, days, hours, milliseconds, minutes, seconds } from './core/duration.ts'
 export { ConfigurationError, MillraceError, RetryableError, TerminalError } from './core/errors.ts'

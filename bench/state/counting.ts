@@ -2,7 +2,7 @@
  * The running count, deployed as two stages: one reads clicks and feeds, the keyed one counts. Both keep their progress
  * in the table of the keyed stage. Frames go from one to the other by hand, so that each can be measured alone.
  */
-import { kinesisRecords } from '../../lib/aws/kinesis-records.ts'
+import { kinesisRecords } from '../../lib/aws/events/kinesis-records.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { type Format, json, plan, Topology } from '../../lib/index.ts'
 import { stageNamed } from '../../lib/plan/plan.ts'

@@ -1,5 +1,5 @@
 /** DynamoDB as the contenders see it: the model, which counts units, or a service that takes everything at once. */
-import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
+import { DynamoDBStateStore } from '../../lib/aws/state-table/store.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { createDynamoModel, type DynamoModel, type DynamoOperationName } from '../../lib/emulator/dynamodb/index.ts'
 import type { Units } from './prices.ts'

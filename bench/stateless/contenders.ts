@@ -2,7 +2,7 @@
 import { BatchProcessorSync, EventType, processPartialResponseSync } from '@aws-lambda-powertools/batch'
 import type { PutRecordsCommandInput, PutRecordsCommandOutput } from '@aws-sdk/client-kinesis'
 import type { KinesisStreamEvent, KinesisStreamRecord } from 'aws-lambda'
-import { kinesisSink } from '../../lib/aws/kinesis-sink.ts'
+import { kinesisSink } from '../../lib/aws/sinks/kinesis.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { streamHandler } from '../../lib/index.ts'
 import { kinesisEvent, lambdaContext, memoryPorts } from '../../lib/testing/index.ts'

@@ -2,8 +2,8 @@
  * An execution environment of the stage, in a process of its own with little memory, bundled as a function is: the production store
  * over HTTP, and a sink in its parent. It runs one invocation, and says how much memory it took.
  */
-import { createDynamoDBClient } from '../../lib/aws/dynamodb-client.ts'
-import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
+import { createDynamoDBClient } from '../../lib/aws/clients/dynamodb.ts'
+import { DynamoDBStateStore } from '../../lib/aws/state-table/store.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { outputIdentity, SourceRecord } from '../../lib/core/record.ts'
 import { delivered, type Sink } from '../../lib/runtime/sink.ts'

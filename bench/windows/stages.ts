@@ -2,7 +2,7 @@
  * Windows deployed as two stages: one reads trips and feeds, the keyed one keeps the windows. Frames go from one to the other
  * by hand, so that each can be measured alone, and the announcer is called by hand too.
  */
-import { kinesisRecords } from '../../lib/aws/kinesis-records.ts'
+import { kinesisRecords } from '../../lib/aws/events/kinesis-records.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import {
   count,

@@ -3,9 +3,9 @@ import { CloudFormationClient } from '@aws-sdk/client-cloudformation'
 import { LambdaClient } from '@aws-sdk/client-lambda'
 import { S3Client } from '@aws-sdk/client-s3'
 import { SQSClient } from '@aws-sdk/client-sqs'
-import { clientSettings } from '../../lib/aws/client-settings.ts'
-import { createKinesisClient } from '../../lib/aws/kinesis-client.ts'
-import { localIdentity, localKinesisClient } from '../../lib/local/local-streams.ts'
+import { createKinesisClient } from '../../lib/aws/clients/kinesis.ts'
+import { clientSettings } from '../../lib/aws/clients/settings.ts'
+import { localIdentity, localKinesisClient } from '../../lib/local/run/streams.ts'
 
 export const kinesisClient = (endpoint: string | undefined) =>
   endpoint === undefined ? createKinesisClient() : localKinesisClient(endpoint)

@@ -1,6 +1,6 @@
 /** How often the stages of dead letters were reset: what was given up before the last time is not redriven. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
-import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
+import { DynamoDBStateStore } from '../../lib/aws/state-table/store.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'

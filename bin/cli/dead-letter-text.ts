@@ -1,9 +1,9 @@
 /** How dead letters are shown. Only `show` shows what a record held. */
 import { isUtf8 } from 'node:buffer'
-import type { DeadLetterEntry } from '../../lib/aws/dead-letter-entry.ts'
+import type { DeadLetterEntry } from '../../lib/aws/dead-letters/entry.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
-import type { RedriveOutcome } from '../../lib/local/dead-letter-redrive.ts'
-import { grouped, table } from '../../lib/local/run-display.ts'
+import type { RedriveOutcome } from '../../lib/local/dead-letters/redrive.ts'
+import { grouped, table } from '../../lib/local/display/run-display.ts'
 import { counted } from './words.ts'
 
 /** One row of the list. */

@@ -2,8 +2,8 @@
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import type { SourceRecord } from '../../lib/emulator/event-source-mapping/index.ts'
-import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
-import { type StreamTail, startStreamTail } from '../../lib/local/stream-tail.ts'
+import { KinesisShardReader } from '../../lib/local/reading/kinesis-shard-reader.ts'
+import { type StreamTail, startStreamTail } from '../../lib/local/reading/stream-tail.ts'
 
 /** One output stream. */
 export interface DevOutput {

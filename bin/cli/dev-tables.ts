@@ -2,7 +2,7 @@
 import { type AttributeValue, type DynamoDBClient, paginateScan } from '@aws-sdk/client-dynamodb'
 import type { Clock } from '../../lib/core/clock.ts'
 import { describeError } from '../../lib/core/errors.ts'
-import type { SinkTables, TableKeys } from '../../lib/local/local-tables.ts'
+import type { SinkTables, TableKeys } from '../../lib/local/run/tables.ts'
 import type { KeyType } from '../../lib/plan/stage-bindings.ts'
 import { usage } from './arguments.ts'
 

@@ -9,8 +9,8 @@ import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConfigurationError } from '../../lib/core/errors.ts'
 import type { Closing } from '../../lib/local/closing.ts'
-import { endpointsAt, type LocalEndpoints, startLocalServices } from '../../lib/local/local-endpoints.ts'
-import type { SinkTables } from '../../lib/local/local-tables.ts'
+import { endpointsAt, type LocalEndpoints, startLocalServices } from '../../lib/local/run/endpoints.ts'
+import type { SinkTables } from '../../lib/local/run/tables.ts'
 
 const root = '.millrace'
 

@@ -1,5 +1,5 @@
 /** What `millrace plan --cost` says: dollars a month by part, and when Managed Flink would be cheaper. */
-import { grouped, table } from '../../lib/local/run-display.ts'
+import { grouped, table } from '../../lib/local/display/run-display.ts'
 import { assumptions, costOf, flinkIsCheaperFrom, type Load } from '../../lib/plan/cost.ts'
 import type { Plan } from '../../lib/plan/plan.ts'
 import { pricesAsOf } from '../../lib/plan/prices.ts'

@@ -1,6 +1,6 @@
 /** What is known of a key beside its values: where it is, what was applied, and what is to come. */
 import { GetItemCommand } from '@aws-sdk/client-dynamodb'
-import { keyAttributes } from '../../lib/aws/dynamodb-state-items.ts'
+import { keyAttributes } from '../../lib/aws/state-table/items.ts'
 import { slotOf, slotsHeld } from '../../lib/core/slot.ts'
 import type { ListedPartition } from '../../lib/runtime/progress/lineage.ts'
 import { progressName } from '../../lib/runtime/progress/open.ts'

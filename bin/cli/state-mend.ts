@@ -3,12 +3,12 @@
  * stage, it also deletes the stage's mapping, which only a deployment makes anew: one that goes on where it stopped would leave records out.
  */
 import { type DynamoDBClient, ScanCommand } from '@aws-sdk/client-dynamodb'
-import { createDynamoDBClient } from '../../lib/aws/dynamodb-client.ts'
-import { mendRestoredTable } from '../../lib/aws/restored-table.ts'
+import { createDynamoDBClient } from '../../lib/aws/clients/dynamodb.ts'
+import { mendRestoredTable } from '../../lib/aws/state-table/restored-table.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
 import { Closing } from '../../lib/local/closing.ts'
-import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/run/tables.ts'
 import { readGeneration } from '../../lib/runtime/progress/generation.ts'
 import { type Arguments, type CommandSyntax, usage } from './arguments.ts'
 import type { Say } from './command.ts'

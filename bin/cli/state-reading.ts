@@ -1,7 +1,7 @@
 /** Reads keys of a stage's state table, bounded: one key with what it keeps, or a page of keys. */
 import { QueryCommand, ScanCommand } from '@aws-sdk/client-dynamodb'
-import { readEntryItem, type TableItem } from '../../lib/aws/dynamodb-state-items.ts'
-import { stateView } from '../../lib/aws/state-reader.ts'
+import { readEntryItem, type TableItem } from '../../lib/aws/state-table/items.ts'
+import { stateView } from '../../lib/aws/state-table/reader.ts'
 import { entryKey, keyItemKey } from '../../lib/state/key-encoding.ts'
 import type { EntryItem, KeyItem } from '../../lib/state/state-store.ts'
 import { type DeclaredStage, readable, type StatePlace } from './state-place.ts'

@@ -1,6 +1,6 @@
 /** How state is shown, to people and as JSON. */
 import { slotOf } from '../../lib/core/slot.ts'
-import { grouped, table } from '../../lib/local/run-display.ts'
+import { grouped, table } from '../../lib/local/display/run-display.ts'
 import type { KeyedProgress, UpstreamStatus } from '../../lib/runtime/progress/progress.ts'
 
 import type { KeyOwn } from '../../lib/state/key-own.ts'

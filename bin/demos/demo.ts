@@ -2,7 +2,7 @@
 import { demandOf, type Figure, finish, meets } from '../../bench/figures.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
-import { table } from '../../lib/local/run-display.ts'
+import { table } from '../../lib/local/display/run-display.ts'
 import { interruption } from '../cli/interruption.ts'
 import { checkJsonFile, type Flags, usageCode } from './flags.ts'
 

@@ -1,6 +1,6 @@
 /** Compares hours, late flights and states of airports with the batch computation, for people and as figures. */
 import type { HourlyDelays } from '../../functions/flights/schema.ts'
-import { grouped, table } from '../../lib/local/run-display.ts'
+import { grouped, table } from '../../lib/local/display/run-display.ts'
 import { type AirportTotals, type BatchTotals, type Departure, type HourTotals, hourKey } from './batch-airports.ts'
 import type { HourOutputs } from './hour-outputs.ts'
 import type { Comparison } from './report.ts'

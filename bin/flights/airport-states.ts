@@ -2,7 +2,7 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { ScanCommand } from '@aws-sdk/client-dynamodb'
 import { airportState, flightsApp } from '../../functions/flights/topology.ts'
-import { readState, stateView } from '../../lib/aws/state-reader.ts'
+import { readState, stateView } from '../../lib/aws/state-table/reader.ts'
 import { tableNameOf } from '../../lib/plan/plan.ts'
 import type { AirportTotals } from './batch-airports.ts'
 

@@ -1,8 +1,8 @@
 /** Sends what is left of the input and watches until all of it is processed and its outputs are read back. */
 import { systemClock } from '../../lib/aws/system-clock.ts'
-import type { LocalApplication, LocalStatus } from '../../lib/local/local-application.ts'
-import type { ProgressFile } from '../../lib/local/progress-file.ts'
-import { type RunDisplay, type RunView, shardViews, stageTroubles } from '../../lib/local/run-display.ts'
+import { type RunDisplay, type RunView, shardViews, stageTroubles } from '../../lib/local/display/run-display.ts'
+import type { ProgressFile } from '../../lib/local/files/progress-file.ts'
+import type { LocalApplication, LocalStatus } from '../../lib/local/run/application.ts'
 import { hoursNote } from './airport-report.ts'
 import type { HourOutputs } from './hour-outputs.ts'
 import type { InputRecord } from './input.ts'

@@ -1,6 +1,6 @@
 /** Turns what the output streams hold back into outcomes, and keeps an example of each rejection and dead letter. */
 import type { CleanFlight, RejectedFlight } from '../../functions/flights/schema.ts'
-import { deadLetterOutput } from '../../lib/local/local-application.ts'
+import { deadLetterOutput } from '../../lib/local/run/application.ts'
 import type { DeadLetter } from '../../lib/runtime/dead-letter.ts'
 import { HourOutputs } from './hour-outputs.ts'
 import { cleanContent, type Outcome, Outcomes } from './outcomes.ts'

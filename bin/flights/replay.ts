@@ -11,8 +11,8 @@ import { readFile } from 'node:fs/promises'
 import { type KinesisClient, PutRecordsCommand, type PutRecordsCommandOutput } from '@aws-sdk/client-kinesis'
 import type { Clock } from '../../lib/core/clock.ts'
 import { ConfigurationError, describeError } from '../../lib/core/errors.ts'
-import type { ProgressFile, SaveOptions } from '../../lib/local/progress-file.ts'
-import { isUnsaved, writePauseMs, writeProblem } from '../../lib/local/replace-file.ts'
+import type { ProgressFile, SaveOptions } from '../../lib/local/files/progress-file.ts'
+import { isUnsaved, writePauseMs, writeProblem } from '../../lib/local/files/replace-file.ts'
 import type { InputRecord } from './input.ts'
 
 /** What decides which records are sent and where: a run goes on only with the same. */

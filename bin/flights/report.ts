@@ -1,5 +1,5 @@
 /** Compares what the output streams hold with what the batch scan says, for people and as figures. */
-import { grouped, table } from '../../lib/local/run-display.ts'
+import { grouped, table } from '../../lib/local/display/run-display.ts'
 import { type Outcome, type Outcomes, outcomeKinds, outcomeLabels } from './outcomes.ts'
 import type { Example } from './read-outputs.ts'
 

@@ -1,7 +1,7 @@
 /** What the stream `flights` holds: the order in which the topology reads, which is one of its own in every shard. */
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
 import { systemClock } from '../../lib/aws/system-clock.ts'
-import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
+import { KinesisShardReader } from '../../lib/local/reading/kinesis-shard-reader.ts'
 
 /** The payloads of each shard, in the order of its log. */
 export type SourceLog = readonly (readonly Uint8Array[])[]

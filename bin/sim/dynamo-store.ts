@@ -1,5 +1,5 @@
 /** The production store of state tables over the model of DynamoDB: the SDK's commands, without the wire. */
-import { type DynamoDBStatePort, DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
+import { type DynamoDBStatePort, DynamoDBStateStore } from '../../lib/aws/state-table/store.ts'
 import type { DynamoOperationName } from '../../lib/emulator/dynamodb/index.ts'
 import type { DynamoParts } from '../../lib/testing/simulator/stages.ts'
 

@@ -6,8 +6,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { ConfigurationError, RetryableError } from '../core/errors.ts'
 import type { FeedingStage, KeyedStage } from '../plan/plan.ts'
 import type { StateStore } from '../state/state-store.ts'
-import { declaredStates, mergedStates, type RecordedStates } from './keyed/recorded-states.ts'
 import type { PartitionLineage } from './progress/lineage.ts'
+import { declaredStates, mergedStates, type RecordedStates } from './recorded-states.ts'
 
 /** The format version of the manifest. */
 const format = 1

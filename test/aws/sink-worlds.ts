@@ -5,7 +5,7 @@
 
 import type { AttributeValue, UpdateItemCommand, UpdateItemCommandOutput } from '@aws-sdk/client-dynamodb'
 import type { PutRecordsCommand, PutRecordsCommandOutput } from '@aws-sdk/client-kinesis'
-import type { KinesisItem } from '../../lib/aws/kinesis-destination.ts'
+import type { KinesisItem } from '../../lib/aws/kinesis/destination.ts'
 import type { DeliveryPorts } from '../../lib/aws/ordered-delivery.ts'
 import type { Clock } from '../../lib/core/clock.ts'
 import { SourceRecord } from '../../lib/core/record.ts'

@@ -1,10 +1,10 @@
 /** The trace of an invocation, from the environment of a deployed function to the records of the stage that it feeds. */
 import { GetRecordsCommand, GetShardIteratorCommand } from '@aws-sdk/client-kinesis'
-import { openPorts } from '../../lib/aws/open-ports.ts'
+import { openPorts } from '../../lib/aws/handler/open-ports.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { tracesIn } from '../../lib/aws/trace.ts'
-import { startKinesisService } from '../../lib/local/kinesis-service.ts'
-import { ensureStream, localIdentity, localKinesisClient } from '../../lib/local/local-streams.ts'
+import { ensureStream, localIdentity, localKinesisClient } from '../../lib/local/run/streams.ts'
+import { startKinesisService } from '../../lib/local/services/kinesis.ts'
 import { plan } from '../../lib/plan/plan.ts'
 import { bindingsVariable, type StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { rides } from '../testing/rides.ts'

@@ -7,9 +7,9 @@
  */
 import { hash, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { bundleHandler } from '../../lib/local/handler-bundle.ts'
-import { endpointsAt } from '../../lib/local/local-endpoints.ts'
-import { environmentOf } from '../../lib/local/local-stage.ts'
+import { endpointsAt } from '../../lib/local/run/endpoints.ts'
+import { bundleHandler } from '../../lib/local/run/handler-bundle.ts'
+import { environmentOf } from '../../lib/local/run/stage.ts'
 import { startWorkerPool, type WorkerPool } from '../../lib/local/workers/index.ts'
 import { bindingsVariable, type StageBindings } from '../../lib/plan/stage-bindings.ts'
 import { type Answer, type Call, EmbeddedAws } from './embedded-aws.ts'

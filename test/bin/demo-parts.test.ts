@@ -8,7 +8,7 @@ import { Kills, timesOf } from '../../bin/demos/partitions/kills.ts'
 import { RideTable } from '../../bin/demos/partitions/ride-table.ts'
 import { killLine, partitionsRenderer } from '../../bin/demos/partitions/view.ts'
 import { Rates } from '../../bin/demos/rates.ts'
-import type { LocalInvocation } from '../../lib/local/local-stage.ts'
+import type { LocalInvocation } from '../../lib/local/run/stage.ts'
 
 const output = (shard: string, position: number, arrivalMs: number, content = '') => {
   const ride = { identity: `rides/${shard}/${position}/0/0`, shard, position: String(position), content }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type DynamoService, startDynamoService } from '../../lib/local/dynamodb-service.ts'
-import { type KinesisService, startKinesisService } from '../../lib/local/kinesis-service.ts'
+import { type DynamoService, startDynamoService } from '../../lib/local/services/dynamodb.ts'
+import { type KinesisService, startKinesisService } from '../../lib/local/services/kinesis.ts'
 
 /** A request to a service that is not embedded. */
 export interface Call {

@@ -1,8 +1,8 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
-import { DynamoDBStateStore } from '../../lib/aws/dynamodb-state-store.ts'
+import { DynamoDBStateStore } from '../../lib/aws/state-table/store.ts'
 import { systemClock } from '../../lib/aws/system-clock.ts'
-import { type DynamoServiceOptions, startDynamoService } from '../../lib/local/dynamodb-service.ts'
-import { ensureStateTable, localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { ensureStateTable, localDynamoDBClient } from '../../lib/local/run/tables.ts'
+import { type DynamoServiceOptions, startDynamoService } from '../../lib/local/services/dynamodb.ts'
 
 export interface EmbeddedTables {
   readonly url: string

@@ -1,6 +1,6 @@
 /** `millrace lock --check --stack`: what is to be deployed, beside what is deployed: a stand-in for AWS with the embedded tables. */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
-import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/run/tables.ts'
 import { stateStore } from './embedded-tables.ts'
 import { MillraceProject } from './millrace-project.ts'
 import { StackStandIn } from './stack-stand-in.ts'

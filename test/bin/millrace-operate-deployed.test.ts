@@ -1,8 +1,8 @@
 /** `millrace status | pause | resume | drain | skip | reset` on a deployed application: a stand-in for AWS with the embedded streams and tables. */
 import { type KinesisClient, PutRecordsCommand } from '@aws-sdk/client-kinesis'
 import { systemClock } from '../../lib/aws/system-clock.ts'
-import { ensureStream, localKinesisClient } from '../../lib/local/local-streams.ts'
-import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { ensureStream, localKinesisClient } from '../../lib/local/run/streams.ts'
+import { localDynamoDBClient } from '../../lib/local/run/tables.ts'
 import { progressName } from '../../lib/runtime/progress/open.ts'
 import { blankKeyedProgress, blankSourceProgress } from '../../lib/runtime/progress/progress.ts'
 import {

@@ -2,7 +2,7 @@
  * `millrace status | pause | resume | reset` on a deployed application whose stages read Kafka, from where its brokers are out of reach.
  * test/kafka/operate.test.ts has a broker.
  */
-import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/run/tables.ts'
 import { progressName } from '../../lib/runtime/progress/open.ts'
 import { blankKeyedProgress, blankSourceProgress } from '../../lib/runtime/progress/progress.ts'
 import {

@@ -1,6 +1,6 @@
 /** `millrace status | pause | resume | drain | skip | reset` on a local run that is up. */
 import { PutRecordsCommand } from '@aws-sdk/client-kinesis'
-import { localKinesisClient } from '../../lib/local/local-streams.ts'
+import { localKinesisClient } from '../../lib/local/run/streams.ts'
 import { MillraceProject } from './millrace-project.ts'
 import type { WatchedRun } from './watched-run.ts'
 

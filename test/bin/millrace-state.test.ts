@@ -1,6 +1,6 @@
 /** `millrace state` on the table of a local run, and on any table. */
 import { systemClock } from '../../lib/aws/system-clock.ts'
-import { ensureStateTable, localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { ensureStateTable, localDynamoDBClient } from '../../lib/local/run/tables.ts'
 import { MillraceProject } from './millrace-project.ts'
 
 const timeoutMs = 240_000

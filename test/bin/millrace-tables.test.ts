@@ -1,7 +1,7 @@
 /** `millrace dev --table`, and a redrive that reaches the table. */
 import { join } from 'node:path'
 import { ScanCommand } from '@aws-sdk/client-dynamodb'
-import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/run/tables.ts'
 import { startForeignServices } from '../local/fixtures/foreign-services.ts'
 import { startTables } from './embedded-tables.ts'
 import { MillraceProject } from './millrace-project.ts'

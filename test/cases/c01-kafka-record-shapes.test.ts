@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { kafkaRecords } from '../../lib/aws/kafka-records.ts'
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { kafkaRecords } from '../../lib/aws/events/kafka-records.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { json } from '../../lib/core/format.ts'
 import { lambdaContext } from '../../lib/testing/events.ts'
 import { memoryPorts } from '../../lib/testing/memory-ports.ts'

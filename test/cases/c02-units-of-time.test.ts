@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { milliseconds, minutes } from '../../lib/core/duration.ts'
 import { text } from '../../lib/core/format.ts'
 import { count } from '../../lib/operators/aggregators/count.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { json } from '../../lib/core/format.ts'
 import { kinesisEvent, lambdaContext } from '../../lib/testing/events.ts'
 import { memoryPorts } from '../../lib/testing/memory-ports.ts'

@@ -5,7 +5,7 @@ import { mapState, valueState } from '../../lib/state/states.ts'
 import { kinesisEvent } from '../../lib/testing/events.ts'
 import { Topology } from '../../lib/topology/topology.ts'
 import { awsError, never } from '../aws/sink-worlds.ts'
-import { StateTable } from '../aws/state-table.ts'
+import { StateTable } from '../aws/state-table/state-table.ts'
 import { StageOnTable } from './stage-on-table.ts'
 
 const countedAt = (position: number, count: number) => ({ position, states: { count }, expiresAtSeconds: undefined })

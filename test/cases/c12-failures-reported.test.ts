@@ -1,4 +1,4 @@
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { RetryableError } from '../../lib/core/errors.ts'
 import { text } from '../../lib/core/format.ts'
 import { delivered, type Outcome, type Sink } from '../../lib/runtime/sink.ts'

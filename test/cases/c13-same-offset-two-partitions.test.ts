@@ -1,4 +1,4 @@
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { RetryableError } from '../../lib/core/errors.ts'
 import { text } from '../../lib/core/format.ts'
 import { kafkaEvent, lambdaContext } from '../../lib/testing/events.ts'

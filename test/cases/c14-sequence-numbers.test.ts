@@ -3,7 +3,7 @@ import { text } from '../../lib/core/format.ts'
 import { valueState } from '../../lib/state/states.ts'
 import { kinesisEvent } from '../../lib/testing/events.ts'
 import { Topology } from '../../lib/topology/topology.ts'
-import { aggregateOf } from '../aws/kpl-aggregate-bytes.ts'
+import { aggregateOf } from '../aws/events/kpl-aggregate-bytes.ts'
 import { StageOnTable, stores } from './stage-on-table.ts'
 
 /** Counts per line. The line "second" throws once, before the `keyBy` or in the keyed step. */

@@ -1,5 +1,5 @@
 /** C15: A3 never comes out before A2, and no reducer sees it before, whatever A2 does. */
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { RetryableError } from '../../lib/core/errors.ts'
 import { text } from '../../lib/core/format.ts'
 import { kinesisEvent, lambdaContext, sequenceNumber } from '../../lib/testing/events.ts'

@@ -1,7 +1,7 @@
 /** A deployment meets what the one before it has sent to its stages, and a part of it what the other part sends already. */
 import type { KinesisStreamEvent } from 'aws-lambda'
 import { z } from 'zod'
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { type SinkHandle, type Stream, Topology, valueState } from '../../lib/index.ts'
 import { kinesisEvent, lambdaContext } from '../../lib/testing/events.ts'
 import { memoryPorts } from '../../lib/testing/memory-ports.ts'

@@ -1,6 +1,6 @@
 /** A stage that sends was deployed with other slots than the state was made with: nothing of it may vanish in silence. */
 import { z } from 'zod'
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { slotOf } from '../../lib/core/slot.ts'
 import { Topology } from '../../lib/index.ts'
 import { kinesisEvent, lambdaContext } from '../../lib/testing/events.ts'

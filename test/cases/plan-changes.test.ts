@@ -1,7 +1,7 @@
 /** Keyed stages come and go: what the stage that feeds them has read, and how it numbered it, stays. */
 import type { KinesisStreamEvent } from 'aws-lambda'
 import { z } from 'zod'
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { type SinkHandle, Topology } from '../../lib/index.ts'
 import { kinesisEvent, lambdaContext } from '../../lib/testing/events.ts'
 import { type MemoryPorts, memoryPorts } from '../../lib/testing/memory-ports.ts'

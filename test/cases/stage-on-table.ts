@@ -1,13 +1,13 @@
 /** The real handler of a topology with keyed stages, on either store, invoked as Lambda does: what is not done comes again. */
 import type { KinesisStreamEvent } from 'aws-lambda'
-import { type StreamResponse, streamHandler } from '../../lib/aws/stream-handler.ts'
+import { type StreamResponse, streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { isRetryable } from '../../lib/core/errors.ts'
 import { plan } from '../../lib/plan/plan.ts'
 import type { StateStore } from '../../lib/state/state-store.ts'
 import { lambdaContext } from '../../lib/testing/events.ts'
 import { type MemoryPorts, memoryPorts } from '../../lib/testing/memory-ports.ts'
 import type { Topology } from '../../lib/topology/topology.ts'
-import { StateTable } from '../aws/state-table.ts'
+import { StateTable } from '../aws/state-table/state-table.ts'
 
 const mostInvocations = 20
 

@@ -27,25 +27,25 @@ import { bindingsOfFunction, entry, grantsOfRole, newStack, newStream } from './
 
 /** Where each adapter begins. */
 const files: Readonly<Record<Adapter, string>> = {
-  'events-kafka': 'kafka-records',
-  'events-dynamodb-stream': 'dynamodb-stream-records',
-  'events-sqs': 'sqs-records',
-  'kinesis-sink': 'kinesis-sink',
-  'dynamodb-sink': 'dynamodb-table-sink',
-  'sqs-sink': 'sqs-sink',
-  'eventbridge-sink': 'eventbridge-sink',
-  'firehose-sink': 'firehose-sink',
+  'events-kafka': 'events/kafka-records',
+  'events-dynamodb-stream': 'events/dynamodb-stream-records',
+  'events-sqs': 'events/sqs-records',
+  'kinesis-sink': 'sinks/kinesis',
+  'dynamodb-sink': 'sinks/dynamodb-table',
+  'sqs-sink': 'sinks/sqs',
+  'eventbridge-sink': 'sinks/eventbridge',
+  'firehose-sink': 'sinks/firehose',
   'kafka-sink': 'kafka/open-kafka',
-  'dead-letters-kinesis': 'dead-letter-kinesis',
-  'dead-letters-sqs': 'dead-letter-sqs',
-  'dead-letters-s3': 'dead-letter-s3',
+  'dead-letters-kinesis': 'dead-letters/kinesis',
+  'dead-letters-sqs': 'dead-letters/sqs',
+  'dead-letters-s3': 'dead-letters/s3',
   'dead-letters-kafka': 'kafka/open-kafka',
-  'state-dynamodb': 'dynamodb-state-store',
-  'frames-kinesis': 'frame-publisher-kinesis',
+  'state-dynamodb': 'state-table/store',
+  'frames-kinesis': 'kinesis/frame-publisher',
   'frames-kafka': 'kafka/open-kafka',
-  'lineage-kinesis': 'kinesis-lineage',
+  'lineage-kinesis': 'kinesis/lineage',
   'lineage-kafka': 'kafka/open-kafka',
-  'announcer-kinesis': 'announcer-function',
+  'announcer-kinesis': 'handler/announcer-function',
   'announcer-kafka': 'kafka/open-kafka',
 }
 
@@ -69,8 +69,8 @@ function actionsOf(file: string, seen = new Set<string>()): string[] {
   const calls = [...code.matchAll(/\bnew (\w+)Command\(/g)].map(
     ([, call]) => `${services.get(`${call}Command`)}:${call}`,
   )
-  const imported = [...code.matchAll(/^(?:import|export) (?!type )[^']*?from '(\.\/[^']+)'/gm)].map(([, path = '']) =>
-    join(dirname(file), path),
+  const imported = [...code.matchAll(/^(?:import|export) (?!type )[^']*?from '(\.\.?\/[^']+)'/gm)].map(
+    ([, path = '']) => join(dirname(file), path),
   )
   return [
     ...calls.flatMap((call) => actionsOfCall[call] ?? [call]),

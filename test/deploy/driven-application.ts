@@ -28,9 +28,9 @@ import {
   kinesisFormat,
   type MappingSettings,
 } from '../../lib/emulator/event-source-mapping/index.ts'
-import { KinesisShardReader } from '../../lib/local/kinesis-shard-reader.ts'
-import { isDone } from '../../lib/local/stream-tail.ts'
-import { watchReader } from '../../lib/local/watched-reader.ts'
+import { KinesisShardReader } from '../../lib/local/reading/kinesis-shard-reader.ts'
+import { isDone } from '../../lib/local/reading/stream-tail.ts'
+import { watchReader } from '../../lib/local/reading/watched-reader.ts'
 
 /** An invocation of a deployed function, and the end of its log. */
 export interface Invocation {

@@ -1,7 +1,7 @@
 import { measureMap } from '../../bin/demos/map-state/measure.ts'
 import { TableWorld } from '../../bin/demos/tables/table-world.ts'
 import { mapStateApp, movements, stockLevels, stockState } from '../../functions/map-state/topology.ts'
-import { readState, stateView } from '../../lib/aws/state-reader.ts'
+import { readState, stateView } from '../../lib/aws/state-table/reader.ts'
 import { TestDriver } from '../../lib/testing/index.ts'
 
 const move = (store: string, product: string, pieces: number) => ({ store, product, pieces })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { TableWorld } from '../../bin/demos/tables/table-world.ts'
 import { accountState, type Booking, bookings, tableFirstApp } from '../../functions/table-first/topology.ts'
-import { readState, stateView } from '../../lib/aws/state-reader.ts'
+import { readState, stateView } from '../../lib/aws/state-table/reader.ts'
 import { tableNameOf } from '../../lib/plan/plan.ts'
 import { TestDriver } from '../../lib/testing/index.ts'
 

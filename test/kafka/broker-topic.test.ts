@@ -1,6 +1,6 @@
 /** The ports of a mapping over a broker. */
 import type { KafkaSourceRecord, ShardRead, TopicReader } from '../../lib/emulator/event-source-mapping/index.ts'
-import { brokerTopic } from '../../lib/local/broker-topic.ts'
+import { brokerTopic } from '../../lib/local/reading/broker-topic.ts'
 import { admin, never, newTopic, producer, reader, recreate, text, withBroker } from './broker.ts'
 
 const write = (topic: string, values: readonly string[], partition = 0, firstMs = 100) =>

@@ -1,4 +1,4 @@
-import type { DeadLetterOffload } from '../../lib/aws/dead-letter-offload.ts'
+import type { DeadLetterOffload } from '../../lib/aws/dead-letters/offload.ts'
 import { kafkaDeadLetters } from '../../lib/aws/kafka/dead-letter-kafka.ts'
 import { SourceRecord } from '../../lib/core/record.ts'
 import { type DeadLetter, deadLetterOf } from '../../lib/runtime/dead-letter.ts'

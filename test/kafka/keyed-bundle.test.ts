@@ -11,8 +11,8 @@ import { SecurityGroup, Vpc } from 'aws-cdk-lib/aws-ec2'
 import type { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { KafkaCluster } from '../../lib/cdk/index.ts'
 import { renderedProperties } from '../../lib/cdk/rendered.ts'
-import { type DynamoService, startDynamoService } from '../../lib/local/dynamodb-service.ts'
-import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/run/tables.ts'
+import { type DynamoService, startDynamoService } from '../../lib/local/services/dynamodb.ts'
 import {
   type AnnouncerBindings,
   announceEvent,

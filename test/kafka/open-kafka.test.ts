@@ -1,5 +1,5 @@
+import { openPorts } from '../../lib/aws/handler/open-ports.ts'
 import { OpenKafka } from '../../lib/aws/kafka/open-kafka.ts'
-import { openPorts } from '../../lib/aws/open-ports.ts'
 import { Topology, text as texts } from '../../lib/index.ts'
 import { plan } from '../../lib/plan/plan.ts'
 import { bindingsVariable, type StageBindings } from '../../lib/plan/stage-bindings.ts'

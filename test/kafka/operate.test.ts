@@ -1,6 +1,6 @@
 /** `millrace status | drain | skip` on a deployed application whose stages read topics of a broker; its functions are a stand-in's. */
 import { Admin } from '@platformatic/kafka'
-import { localDynamoDBClient } from '../../lib/local/local-tables.ts'
+import { localDynamoDBClient } from '../../lib/local/run/tables.ts'
 import { progressName } from '../../lib/runtime/progress/open.ts'
 import { blankKeyedProgress, blankSourceProgress } from '../../lib/runtime/progress/progress.ts'
 import {

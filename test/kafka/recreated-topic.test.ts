@@ -1,5 +1,5 @@
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { kafkaLineage } from '../../lib/aws/kafka/kafka-lineage.ts'
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
 import { Topology, text as texts } from '../../lib/index.ts'
 import { kafkaEvent, lambdaContext, memoryPorts } from '../../lib/testing/index.ts'
 import { InstantClock } from '../aws/sink-worlds.ts'

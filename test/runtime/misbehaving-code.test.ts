@@ -1,6 +1,6 @@
 /** What user code and user sinks may do that they should not, and what becomes of it. */
 import { z } from 'zod'
-import { streamHandler } from '../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../lib/aws/handler/stream-handler.ts'
 import { minutes } from '../../lib/core/duration.ts'
 import { lookup } from '../../lib/operators/enrich/table.ts'
 import { delivered, type Sink } from '../../lib/runtime/sink.ts'

@@ -1,7 +1,7 @@
 import { MemoryStateStore } from '../../lib/state/memory-store.ts'
 import type { StateStore } from '../../lib/state/state-store.ts'
 import { VirtualClock } from '../../lib/testing/virtual-clock.ts'
-import { StateTable } from '../aws/state-table.ts'
+import { StateTable } from '../aws/state-table/state-table.ts'
 
 /** Empty stores by name, for `describe.each`. */
 export const bothStores: [name: string, make: () => StateStore][] = [

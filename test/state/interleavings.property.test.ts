@@ -9,7 +9,7 @@ import { MemoryStateStore } from '../../lib/state/memory-store.ts'
 import type { EntryItem, KeyItem, StateStore } from '../../lib/state/state-store.ts'
 import { VirtualClock } from '../../lib/testing/virtual-clock.ts'
 import { never } from '../aws/sink-worlds.ts'
-import { StateTable } from '../aws/state-table.ts'
+import { StateTable } from '../aws/state-table/state-table.ts'
 import { changedStore } from './changed-store.ts'
 
 interface Operation {

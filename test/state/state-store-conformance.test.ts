@@ -3,7 +3,7 @@ import { MemoryStateStore } from '../../lib/state/memory-store.ts'
 import type { DueEntry, EntryItem, KeyItem, StateStore, StateValue } from '../../lib/state/state-store.ts'
 import { type StateStoreUnderTest, stateStoreConformance } from '../../lib/testing/state-store-conformance.ts'
 import { VirtualClock } from '../../lib/testing/virtual-clock.ts'
-import { StateTable } from '../aws/state-table.ts'
+import { StateTable } from '../aws/state-table/state-table.ts'
 import { changedStore } from './changed-store.ts'
 
 const newStore = () => new MemoryStateStore({ stage: 'by-hotel', clock: new VirtualClock() })

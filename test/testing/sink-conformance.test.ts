@@ -1,5 +1,5 @@
-import { dynamodbTableSink } from '../../lib/aws/dynamodb-table-sink.ts'
-import { kinesisSink } from '../../lib/aws/kinesis-sink.ts'
+import { dynamodbTableSink } from '../../lib/aws/sinks/dynamodb-table.ts'
+import { kinesisSink } from '../../lib/aws/sinks/kinesis.ts'
 import { outputIdentity } from '../../lib/core/record.ts'
 import { delivered, type Outcome, type Output, type Sink } from '../../lib/runtime/sink.ts'
 import { type Probe, type Refusal, type SinkUnderTest, sinkConformance } from '../../lib/testing/index.ts'

@@ -2,7 +2,7 @@
 import { systemClock } from '../../../lib/aws/system-clock.ts'
 import { ConfigurationError, describeError } from '../../../lib/core/errors.ts'
 import { Closing } from '../../../lib/local/closing.ts'
-import { grouped } from '../../../lib/local/run-display.ts'
+import { grouped } from '../../../lib/local/display/run-display.ts'
 import type { Arguments, CommandSyntax, Flag } from '../arguments.ts'
 import type { Command, Say } from '../command.ts'
 import { drain } from './drain.ts'

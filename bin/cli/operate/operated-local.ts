@@ -4,22 +4,22 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { DynamoDBStateStore } from '../../../lib/aws/dynamodb-state-store.ts'
-import { kinesisLineage } from '../../../lib/aws/kinesis-lineage.ts'
+import { kinesisLineage } from '../../../lib/aws/kinesis/lineage.ts'
+import { DynamoDBStateStore } from '../../../lib/aws/state-table/store.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../../lib/core/errors.ts'
-import { CheckpointFile } from '../../../lib/local/checkpoint-file.ts'
 import type { Closing } from '../../../lib/local/closing.ts'
-import { lockHolder } from '../../../lib/local/directory-lock.ts'
-import { KinesisShardReader } from '../../../lib/local/kinesis-shard-reader.ts'
-import { localKinesisClient } from '../../../lib/local/local-streams.ts'
-import { localDynamoDBClient } from '../../../lib/local/local-tables.ts'
+import { CheckpointFile } from '../../../lib/local/files/checkpoint-file.ts'
+import { lockHolder } from '../../../lib/local/files/directory-lock.ts'
 import {
   type DescribedRun,
   readDescribedRun,
   readDisabled,
   writeDisabled,
-} from '../../../lib/local/mapping-switches.ts'
+} from '../../../lib/local/files/mapping-switches.ts'
+import { KinesisShardReader } from '../../../lib/local/reading/kinesis-shard-reader.ts'
+import { localKinesisClient } from '../../../lib/local/run/streams.ts'
+import { localDynamoDBClient } from '../../../lib/local/run/tables.ts'
 import { directoryOf, reachRun, runNamed } from '../local-run.ts'
 import { type MappingState, type Operated, orderedStages } from './operated.ts'
 import { firstWaiting, type Place, streamNameIn } from './waiting.ts'

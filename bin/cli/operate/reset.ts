@@ -3,10 +3,10 @@
  * on. lib/runtime/progress/reset.ts says why nothing old gets into what is computed again.
  */
 import { createInterface } from 'node:readline/promises'
-import { StateTableContents, type TableContents } from '../../../lib/aws/state-table-contents.ts'
+import { StateTableContents, type TableContents } from '../../../lib/aws/state-table/contents.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../../lib/core/errors.ts'
-import { grouped } from '../../../lib/local/run-display.ts'
+import { grouped } from '../../../lib/local/display/run-display.ts'
 import { begin, fence, nextGeneration, type ResettableStage, release } from '../../../lib/runtime/progress/reset.ts'
 import { type Arguments, usage } from '../arguments.ts'
 import type { Say } from '../command.ts'

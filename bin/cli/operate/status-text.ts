@@ -1,5 +1,5 @@
 /** The status of an application as people read it, and as JSON. */
-import { grouped, table } from '../../../lib/local/run-display.ts'
+import { grouped, table } from '../../../lib/local/display/run-display.ts'
 import { counted, timeWords } from '../words.ts'
 import type { GroupLag, Operated } from './operated.ts'
 import type { PartitionStatus, StageStatus } from './stage-status.ts'

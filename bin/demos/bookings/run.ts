@@ -6,7 +6,7 @@
 import type { Figure } from '../../../bench/figures.ts'
 import { bookingsApp, hotelBookings } from '../../../functions/bookings/topology.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
-import { grouped, table } from '../../../lib/local/run-display.ts'
+import { grouped, table } from '../../../lib/local/display/run-display.ts'
 import { Random } from '../../../lib/testing/simulator/random.ts'
 import { until } from '../../flights/processing.ts'
 import { KeyedRun } from '../tables/keyed-run.ts'

@@ -2,7 +2,7 @@
 import type { Figure } from '../../../bench/figures.ts'
 import { visibleFor } from '../../../functions/bounded-state/topology.ts'
 import { hours } from '../../../lib/index.ts'
-import { grouped, table } from '../../../lib/local/run-display.ts'
+import { grouped, table } from '../../../lib/local/display/run-display.ts'
 import { Day, type DaySettings, type Hour, hoursUntilEmpty, retention } from './day.ts'
 
 const hourMs = hours(1).ms

@@ -1,5 +1,5 @@
 /** Adds up what the function says of its tables, invocation by invocation. */
-import type { MetricValues } from '../../../lib/local/metric-lines.ts'
+import type { MetricValues } from '../../../lib/local/run/metric-lines.ts'
 
 export class TableMetrics {
   batches = 0

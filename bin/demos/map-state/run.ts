@@ -1,6 +1,6 @@
 /** The demo of map states: the cost of one entry, for maps of four sizes side by side. */
 import type { Figure } from '../../../bench/figures.ts'
-import { grouped, table } from '../../../lib/local/run-display.ts'
+import { grouped, table } from '../../../lib/local/display/run-display.ts'
 import { type MapCost, measureMap } from './measure.ts'
 
 /** A transaction costs two write units per KB of each item: here of the key item and of the entry. */

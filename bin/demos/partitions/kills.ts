@@ -9,7 +9,7 @@
  * 2. An invocation was in flight when it ended unanswered with the process; only then may there be outputs that come again.
  * 3. An output counts for a take-over only when it arrived after the new holder began: by then the killed process is gone.
  */
-import type { LocalInvocation } from '../../../lib/local/local-stage.ts'
+import type { LocalInvocation } from '../../../lib/local/run/stage.ts'
 import type { WorkerEvent } from '../../../lib/local/workers/index.ts'
 
 /** What is done and saved of each shard: its last sequence number, undefined before the first. */

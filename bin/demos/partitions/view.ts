@@ -1,5 +1,5 @@
 /** How the demo looks while it runs: who holds which shard, how fast it goes, how far behind it is, who was killed. */
-import { grouped, table } from '../../../lib/local/run-display.ts'
+import { grouped, table } from '../../../lib/local/display/run-display.ts'
 import type { Kill, KillTimes } from './kills.ts'
 
 export interface PartitionsView {

@@ -1,6 +1,6 @@
 /** Keeps account of every payment: what was sent, and what came out where. */
 import type { Payment, RejectedPayment, ValidatedPayment } from '../../../functions/payments/schema.ts'
-import { deadLetterOutput } from '../../../lib/local/local-application.ts'
+import { deadLetterOutput } from '../../../lib/local/run/application.ts'
 import type { DemoRecord } from '../input.ts'
 
 type Kind = 'validated' | 'rejected' | 'dead letter'

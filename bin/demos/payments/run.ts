@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { type Figure, median } from '../../../bench/figures.ts'
 import { paymentsApp } from '../../../functions/payments/topology.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
-import { LiveDisplay } from '../../../lib/local/live-display.ts'
+import { LiveDisplay } from '../../../lib/local/display/live-display.ts'
+import { grouped } from '../../../lib/local/display/run-display.ts'
 import {
   type LocalApplication,
   type LocalApplicationOptions,
   startLocalApplication,
-} from '../../../lib/local/local-application.ts'
-import { grouped } from '../../../lib/local/run-display.ts'
+} from '../../../lib/local/run/application.ts'
 import { until } from '../../flights/processing.ts'
 import { send } from '../input.ts'
 import { Books } from './books.ts'

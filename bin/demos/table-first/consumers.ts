@@ -4,7 +4,7 @@
  */
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb'
 import { accountState, tableFirstApp } from '../../../functions/table-first/topology.ts'
-import { readState, stateView } from '../../../lib/aws/state-reader.ts'
+import { readState, stateView } from '../../../lib/aws/state-table/reader.ts'
 import { invariant } from '../../../lib/core/errors.ts'
 import type { DynamoModel } from '../../../lib/emulator/dynamodb/index.ts'
 import { tableNameOf } from '../../../lib/plan/plan.ts'

@@ -8,15 +8,15 @@ import type { Figure } from '../../../bench/figures.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
 import type { Topology } from '../../../lib/index.ts'
 import { Closing } from '../../../lib/local/closing.ts'
-import { type DynamoService, startDynamoService } from '../../../lib/local/dynamodb-service.ts'
-import { type KinesisService, startKinesisService } from '../../../lib/local/kinesis-service.ts'
 import {
   deadLetterOutput,
   type LocalApplication,
   type LocalApplicationOptions,
   startLocalApplication,
-} from '../../../lib/local/local-application.ts'
-import { localDynamoDBClient } from '../../../lib/local/local-tables.ts'
+} from '../../../lib/local/run/application.ts'
+import { localDynamoDBClient } from '../../../lib/local/run/tables.ts'
+import { type DynamoService, startDynamoService } from '../../../lib/local/services/dynamodb.ts'
+import { type KinesisService, startKinesisService } from '../../../lib/local/services/kinesis.ts'
 import type { DeadLetter } from '../../../lib/runtime/dead-letter.ts'
 import { until } from '../../flights/processing.ts'
 import { type DemoRecord, send } from '../input.ts'

@@ -6,7 +6,7 @@
  * 2. Each send is one batch of the source and, in each keyed stage, one batch per shard.
  */
 import type { KinesisStreamEvent } from 'aws-lambda'
-import { type DynamoDBStatePort, DynamoDBStateStore } from '../../../lib/aws/dynamodb-state-store.ts'
+import { type DynamoDBStatePort, DynamoDBStateStore } from '../../../lib/aws/state-table/store.ts'
 import { invariant } from '../../../lib/core/errors.ts'
 import {
   type ConsumedCapacity,

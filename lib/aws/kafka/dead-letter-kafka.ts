@@ -1,7 +1,7 @@
 import type { DeadLetter } from '../../runtime/dead-letter.ts'
 import type { Sink } from '../../runtime/sink.ts'
-import { type FittedEntry, fitEntry } from '../dead-letter-entry.ts'
-import { type DeadLetterOffload, deliverOffloaded } from '../dead-letter-offload.ts'
+import { type FittedEntry, fitEntry } from '../dead-letters/entry.ts'
+import { type DeadLetterOffload, deliverOffloaded } from '../dead-letters/offload.ts'
 import type { DeliveryPorts } from '../ordered-delivery.ts'
 import { bytesOf, deliverToTopic, type KafkaItem, type TopicAddress, topicLimitBytes } from './topic-delivery.ts'
 

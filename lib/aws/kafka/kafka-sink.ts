@@ -11,8 +11,8 @@
 import { TerminalError } from '../../core/errors.ts'
 import { outputIdentity, type RecordInfo } from '../../core/record.ts'
 import type { Output, Sink } from '../../runtime/sink.ts'
+import { jsonText, notSerialisable } from '../encoding/output-json.ts'
 import type { DeliveryPorts } from '../ordered-delivery.ts'
-import { jsonText, notSerialisable } from '../output-json.ts'
 import { bytesOf, deliverToTopic, type KafkaItem, type TopicAddress, topicLimitBytes } from './topic-delivery.ts'
 
 export interface KafkaSinkOptions<T> extends DeliveryPorts, TopicAddress {

@@ -1,4 +1,4 @@
-import { entryText } from '../../../lib/aws/dead-letter-entry.ts'
+import { entryText } from '../../../lib/aws/dead-letters/entry.ts'
 import { kafkaDeadLetters } from '../../../lib/aws/kafka/dead-letter-kafka.ts'
 import type { KafkaProducer } from '../../../lib/aws/kafka/kafka-port.ts'
 import { bytesOf } from '../../../lib/aws/kafka/topic-delivery.ts'

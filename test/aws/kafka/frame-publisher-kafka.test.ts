@@ -1,8 +1,8 @@
 /** What a publisher of frames does, without a broker, where its topic is deleted and made again while it is warm. */
+import { streamHandler } from '../../../lib/aws/handler/stream-handler.ts'
 import { kafkaFramePublisher } from '../../../lib/aws/kafka/frame-publisher-kafka.ts'
 import { KafkaFailure } from '../../../lib/aws/kafka/kafka-failure.ts'
 import type { KafkaProducer, KafkaTopic } from '../../../lib/aws/kafka/kafka-port.ts'
-import { streamHandler } from '../../../lib/aws/stream-handler.ts'
 import { Topology, text } from '../../../lib/index.ts'
 import { kafkaEvent, lambdaContext, memoryPorts } from '../../../lib/testing/index.ts'
 import { never, testPorts } from '../sink-worlds.ts'

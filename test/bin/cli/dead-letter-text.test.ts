@@ -1,6 +1,6 @@
 /** How the command shows an output that a sink refused. */
 import { letterJson, showLines } from '../../../bin/cli/dead-letter-text.ts'
-import { entryAt } from '../../local/dead-letter-world.ts'
+import { entryAt } from '../../local/dead-letters/dead-letter-world.ts'
 
 const timer = { domain: 'event-time', name: 'hourly', timeMs: Date.UTC(2026, 0, 1, 1) } as const
 const value = Buffer.from('{"n":1}').toString('base64')

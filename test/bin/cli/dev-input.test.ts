@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { KinesisClient, PutRecordsCommand } from '@aws-sdk/client-kinesis'
 import { devInputs, InputProgress, sendInput } from '../../../bin/cli/dev-input.ts'
 import type { Clock } from '../../../lib/core/clock.ts'
-import { replaceFile } from '../../../lib/local/replace-file.ts'
+import { replaceFile } from '../../../lib/local/files/replace-file.ts'
 
 let directory: string
 let file: string

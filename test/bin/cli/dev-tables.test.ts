@@ -1,7 +1,7 @@
 import { DeleteItemCommand, DeleteTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb'
 import { DevTables, type TableView, tablesIn } from '../../../bin/cli/dev-tables.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
-import { ensureTable } from '../../../lib/local/local-tables.ts'
+import { ensureTable } from '../../../lib/local/run/tables.ts'
 import { type EmbeddedTables, startTables } from '../embedded-tables.ts'
 
 const keys = { partitionKey: 'id' }

@@ -1,6 +1,6 @@
 /** `millrace state explain` on tables of keyed stages: of one that reads a Kafka topic, the table says all that there is to say. */
 import { runCommand } from '../../../bin/cli/commands.ts'
-import type { DynamoDBStateStore } from '../../../lib/aws/dynamodb-state-store.ts'
+import type { DynamoDBStateStore } from '../../../lib/aws/state-table/store.ts'
 import { slotOf } from '../../../lib/core/slot.ts'
 import { progressName } from '../../../lib/runtime/progress/open.ts'
 import { blankKeyedProgress } from '../../../lib/runtime/progress/progress.ts'

@@ -1,5 +1,5 @@
 import { takenCounter } from '../../../bin/flights/processing.ts'
-import type { LocalApplication } from '../../../lib/local/local-application.ts'
+import type { LocalApplication } from '../../../lib/local/run/application.ts'
 
 /** An application of one shard that has done so many records and has so many in flight. */
 function application(work: { done: number; inFlight: number }): Pick<LocalApplication, 'status'> {

@@ -5,8 +5,8 @@ import type { KinesisClient, PutRecordsCommand } from '@aws-sdk/client-kinesis'
 import { type ReplayOptions, type ReplayProgress, readProgress, replay } from '../../../bin/flights/replay.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
 import type { Clock } from '../../../lib/core/clock.ts'
-import { ProgressFile } from '../../../lib/local/progress-file.ts'
-import { replaceFile } from '../../../lib/local/replace-file.ts'
+import { ProgressFile } from '../../../lib/local/files/progress-file.ts'
+import { replaceFile } from '../../../lib/local/files/replace-file.ts'
 
 let directory: string
 let progressFile: string

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { Template } from 'aws-cdk-lib/assertions'
 import type { KinesisStreamEvent } from 'aws-lambda'
 import { z } from 'zod'
-import { lambdaMetrics, meteredBy } from '../../../lib/aws/observability.ts'
-import { streamHandler } from '../../../lib/aws/stream-handler.ts'
+import { lambdaMetrics, meteredBy } from '../../../lib/aws/handler/observability.ts'
+import { streamHandler } from '../../../lib/aws/handler/stream-handler.ts'
 import { bind, KinesisSink, KinesisSource, StreamApplication } from '../../../lib/cdk/index.ts'
 import { alarmRules } from '../../../lib/cdk/watch/alarm-rules.ts'
 import {
@@ -23,11 +23,11 @@ import {
   tumbling,
   valueState,
 } from '../../../lib/index.ts'
-import { metricsIn } from '../../../lib/local/metric-lines.ts'
+import { metricsIn } from '../../../lib/local/run/metric-lines.ts'
 import { announceEvent } from '../../../lib/plan/stage-bindings.ts'
 import { kinesisEvent, lambdaContext } from '../../../lib/testing/events.ts'
 import { memoryPorts } from '../../../lib/testing/memory-ports.ts'
-import { type SentCall, StateTable } from '../../aws/state-table.ts'
+import { type SentCall, StateTable } from '../../aws/state-table/state-table.ts'
 import { entry, newStack, newStream } from '../world.ts'
 
 const startMs = Date.UTC(2026, 0, 1)

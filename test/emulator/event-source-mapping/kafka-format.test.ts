@@ -1,6 +1,6 @@
 /** The event of Kafka, byte for byte, and that the handler reads it as it was produced. */
 import fc from 'fast-check'
-import { type KafkaEvent, kafkaRecords } from '../../../lib/aws/kafka-records.ts'
+import { type KafkaEvent, kafkaRecords } from '../../../lib/aws/events/kafka-records.ts'
 import { type KafkaSourceRecord, kafkaFormat } from '../../../lib/emulator/event-source-mapping/index.ts'
 import { clusterArn, KafkaWorld, topic } from './kafka-world.ts'
 

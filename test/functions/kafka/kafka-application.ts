@@ -3,9 +3,9 @@
  * for frames and partitions. State and sinks are in memory and outlive the containers, which are killed; partitions are given out
  * anew while batches are in flight; sinks refuse things for a while. Everything is drawn from a seed.
  */
+import { type StreamHandler, streamHandler } from '../../../lib/aws/handler/stream-handler.ts'
 import { kafkaFramePublisher } from '../../../lib/aws/kafka/frame-publisher-kafka.ts'
 import { kafkaLineage } from '../../../lib/aws/kafka/kafka-lineage.ts'
-import { type StreamHandler, streamHandler } from '../../../lib/aws/stream-handler.ts'
 import { RetryableError } from '../../../lib/core/errors.ts'
 import {
   type InvocationOutcome,

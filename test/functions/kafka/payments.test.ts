@@ -2,7 +2,7 @@
 
 import { Books } from '../../../bin/demos/payments/books.ts'
 import { paymentsApp, paymentsRejected, paymentsValidated } from '../../../functions/payments/topology.ts'
-import { deadLetterOutput } from '../../../lib/local/local-resources.ts'
+import { deadLetterOutput } from '../../../lib/local/run/resources.ts'
 import { KafkaApplication, type Mode } from './kafka-application.ts'
 
 const modes: readonly Mode[] = ['on-demand', 'provisioned']

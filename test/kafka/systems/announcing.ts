@@ -2,12 +2,12 @@
  * The announcer of an application on the broker. Silence says nothing until the input has ended, so that what is late does not depend
  * on how long a fault lasts; then every window closes.
  */
-import { announcerPorts } from '../../../lib/aws/announcer-ports.ts'
+import { announcerPorts } from '../../../lib/aws/handler/announcer-ports.ts'
 import { OpenKafka } from '../../../lib/aws/kafka/open-kafka.ts'
 import { systemClock } from '../../../lib/aws/system-clock.ts'
 import { describeError } from '../../../lib/core/errors.ts'
-import { localKinesisClient } from '../../../lib/local/local-streams.ts'
-import { localDynamoDBClient } from '../../../lib/local/local-tables.ts'
+import { localKinesisClient } from '../../../lib/local/run/streams.ts'
+import { localDynamoDBClient } from '../../../lib/local/run/tables.ts'
 import { type Plan, tableNameOf } from '../../../lib/plan/plan.ts'
 import type { TopicPlace } from '../../../lib/plan/stage-bindings.ts'
 import { announce } from '../../../lib/runtime/announcer/announcer.ts'

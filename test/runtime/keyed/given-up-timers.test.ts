@@ -1,6 +1,6 @@
 /** A record that is given up at the very number that makes a timer of its key due, with nothing behind it. */
 import { z } from 'zod'
-import { streamHandler } from '../../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../../lib/aws/handler/stream-handler.ts'
 import { hours, minutes } from '../../../lib/core/duration.ts'
 import { TerminalError } from '../../../lib/core/errors.ts'
 import { eventTimer } from '../../../lib/operators/keyed/timers.ts'

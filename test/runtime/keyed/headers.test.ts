@@ -1,9 +1,9 @@
 /** Headers of source records behind keyBy, through the real handler: in steps, sinks, further stages, dead letters and redrives. */
 import type { KinesisStreamEvent } from 'aws-lambda'
 import { z } from 'zod'
+import { streamHandler } from '../../../lib/aws/handler/stream-handler.ts'
 import type { KafkaMessage } from '../../../lib/aws/kafka/kafka-port.ts'
 import { kafkaSink } from '../../../lib/aws/kafka/kafka-sink.ts'
-import { streamHandler } from '../../../lib/aws/stream-handler.ts'
 import { hours, seconds } from '../../../lib/core/duration.ts'
 import { TerminalError } from '../../../lib/core/errors.ts'
 import type { RecordInfo } from '../../../lib/core/record.ts'
@@ -17,8 +17,8 @@ import {
   tumbling,
   valueState,
 } from '../../../lib/index.ts'
-import { type KeyedEntry, redriveFrame } from '../../../lib/local/dead-letter-frame.ts'
-import { originalRecord, redriveEvent } from '../../../lib/local/dead-letter-record.ts'
+import { type KeyedEntry, redriveFrame } from '../../../lib/local/dead-letters/frame.ts'
+import { originalRecord, redriveEvent } from '../../../lib/local/dead-letters/record.ts'
 import { plan } from '../../../lib/plan/plan.ts'
 import { announceEvent } from '../../../lib/plan/stage-bindings.ts'
 import { decodeFrame } from '../../../lib/runtime/frames/frame-format.ts'

@@ -1,5 +1,5 @@
 /** A source topic that is made again under its name: rules of lib/runtime/progress/log-identity.ts. */
-import { streamHandler } from '../../../lib/aws/stream-handler.ts'
+import { streamHandler } from '../../../lib/aws/handler/stream-handler.ts'
 import { text } from '../../../lib/core/format.ts'
 import { resetKeyed } from '../../../lib/runtime/progress/generation.ts'
 import { blankKeyedProgress } from '../../../lib/runtime/progress/progress.ts'
