@@ -1,5 +1,6 @@
 /** Windows behind timers and behind other windows: nothing is late for having waited, however far the watermark has jumped. */
 import fc from 'fast-check'
+import { streamHandler } from '../../../lib/aws/handler/stream-handler.ts'
 import {
   count,
   type Duration,
@@ -10,12 +11,15 @@ import {
   json,
   minutes,
   processingTimer,
+  type SinkHandle,
+  type SourceHandle,
   sum,
   Topology,
   tumbling,
   valueState,
 } from '../../../lib/index.ts'
-import { TestDriver } from '../../../lib/testing/index.ts'
+import { announceEvent } from '../../../lib/plan/stage-bindings.ts'
+import { kinesisEvent, lambdaContext, memoryPorts, TestDriver, VirtualClock } from '../../../lib/testing/index.ts'
 
 interface Call {
   readonly line: string
@@ -74,8 +78,8 @@ describe('windows behind timers, in the stage where those fire', () => {
   async function run(
     emit: 'on-close' | 'final',
     sent: readonly Setting[],
-    { skewLimit }: { skewLimit?: Duration } = {},
-  ): Promise<{ readonly results: readonly string[]; readonly late: readonly string[] }> {
+    { skewLimit, received = withoutTicks }: { skewLimit?: Duration; received?: typeof withTicks } = {},
+  ): Promise<Received> {
     const app = new Topology('calls-app')
     const eventTime = { eventTime: epochMs(atMs), outOfOrderness: minutes(0), ...(skewLimit && { skewLimit }) }
     const source = app.source('calls', json() as Format<Setting>, eventTime)
@@ -113,20 +117,50 @@ describe('windows behind timers, in the stage where those fire', () => {
       .map(({ key, window, value, revision }) => `${key} ${endOf(window.endMs)}: ${value.n}, revision ${revision}`)
       .to(out)
     windows.late.to(late)
+    return received(app, source, sent, { out, late })
+  }
+
+  interface Received {
+    readonly results: readonly string[]
+    readonly late: readonly string[]
+  }
+
+  interface Sinks {
+    readonly out: SinkHandle<string>
+    readonly late: SinkHandle<string>
+  }
+
+  /** With a tick of the announcer behind each call. */
+  async function withTicks(app: Topology, source: SourceHandle<Setting>, sent: readonly Setting[], sinks: Sinks) {
     const driver = new TestDriver(app, { nowMs })
-    // In one batch, with no tick in between, but where event time goes on without a call.
-    let batch: Setting[] = []
     for (const { idleMinutes, ...call } of sent) {
-      batch.push(call)
-      if (idleMinutes === undefined) continue
-      await driver.send(source, batch)
-      await driver.advanceEventTime(minutes(idleMinutes))
-      batch = []
+      await driver.send(source, [call])
+      if (idleMinutes !== undefined) await driver.advanceEventTime(minutes(idleMinutes))
     }
-    await driver.send(source, batch)
     await driver.advanceProcessingTime(hours(2))
     await driver.advanceEventTime(hours(3))
-    return { results: driver.received(out), late: driver.received(late) }
+    return { results: driver.received(sinks.out), late: driver.received(sinks.late) }
+  }
+
+  /** With ticks before the first call and behind the last one alone, so that calls bring the marks at which timers fire. */
+  async function withoutTicks(app: Topology, source: SourceHandle<Setting>, sent: readonly Setting[], sinks: Sinks) {
+    const clock = new VirtualClock(nowMs)
+    const ports = memoryPorts({ clock })
+    const handler = streamHandler(app, { ports, marksEvery: hours(1_000) })
+    const invoke = async (event: unknown) => {
+      await handler(event, lambdaContext())
+      for (const frames of ports.takeFrames('by-line')) await handler(frames, lambdaContext())
+    }
+    await invoke(announceEvent)
+    for (const [firstIndex, call] of sent.entries()) {
+      await invoke(kinesisEvent([call], { source, firstIndex, arrivalTimeMs: nowMs }))
+      if (firstIndex === 0) await invoke(announceEvent)
+    }
+    for (let i = 0; i < 3; i++) {
+      clock.advance(hours(3).ms)
+      await invoke(announceEvent)
+    }
+    return { results: ports.received(sinks.out), late: ports.received(sinks.late) }
   }
 
   const ofLine = (line: string, { results, late }: Awaited<ReturnType<typeof run>>) => ({
@@ -175,7 +209,7 @@ describe('windows behind timers, in the stage where those fire', () => {
       { line: 'a', minute: 20, sets: 10, idleMinutes: 40 },
       { line: 'a', minute: 45, sets: -15, isSilent: true },
     ]
-    const { results, late } = await run('final', sent)
+    const { results, late } = await run('final', sent, { received: withTicks })
     expect(results.filter((text) => text.startsWith('a 31:'))).toEqual(['a 31: 1, revision 0'])
     expect(late).toEqual(['a timer'])
   })
@@ -185,7 +219,7 @@ describe('windows behind timers, in the stage where those fire', () => {
       { line: 'a', minute: 10, pollSets: 10 },
       { line: 'b', minute: 40 },
     ]
-    const { results, late } = await run('final', sent)
+    const { results, late } = await run('final', sent, { received: withTicks })
     expect(results.filter((text) => text.startsWith('a 11:'))).toEqual(['a 11: 1, revision 0'])
     expect(late).toEqual(['a second timer'])
   })
