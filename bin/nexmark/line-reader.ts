@@ -1,10 +1,14 @@
 /** Reads a file of lines in pieces, so that a file of any size takes little memory. */
 import { closeSync, openSync, readSync } from 'node:fs'
 
-const pieceBytes = 1 << 20
+/**
+ * Small, since what is read together arrives together: where events are far apart in time, one key may come to have a window open for
+ * each of them, and an item of its state and the outputs of one firing have their limits.
+ */
+const pieceBytes = 1 << 17
 const newline = 0x0a
 
-/** The lines of a file that are not empty, as bytes and without line ends, some at a time. */
+/** The lines of a file that are not blank, as bytes and without line ends, some at a time. */
 export function* linesInPieces(path: string): Generator<readonly Buffer[]> {
   const file = openSync(path, 'r')
   try {
@@ -19,7 +23,7 @@ export function* linesInPieces(path: string): Generator<readonly Buffer[]> {
       if (end > 0) yield linesOf(bytes.subarray(0, end))
       rest = bytes.subarray(end)
     }
-    if (rest.length > 0) yield [rest]
+    if (!isBlank(rest)) yield [rest]
   } finally {
     closeSync(file)
   }
@@ -30,8 +34,12 @@ function linesOf(bytes: Buffer): readonly Buffer[] {
   const lines: Buffer[] = []
   for (let from = 0; from < bytes.length; ) {
     const end = bytes.indexOf(newline, from)
-    if (end > from) lines.push(bytes.subarray(from, end))
+    const line = bytes.subarray(from, end)
+    if (!isBlank(line)) lines.push(line)
     from = end + 1
   }
   return lines
 }
+
+/** Whether there is nothing in a line but spaces, tabs, and the other half of a line end. */
+const isBlank = (line: Buffer): boolean => line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d)

@@ -24,14 +24,19 @@ export interface QueryRunOptions {
   readonly app: Topology
   /** Takes each line that the query writes to a sink. */
   readonly take: (sink: string, line: string) => void
+  /** Is told why a record became a dead letter. */
+  readonly refuse: (reason: string) => void
   /** Partitions of the source. @default 4 */
   readonly partitions?: number
   /** The most records of a partition that one invocation is given. @default 1000 */
   readonly batchSize?: number
 }
 
-/** How long event time goes on behind the last event: further than any window reaches. */
-const beyondTheEnd: Duration = milliseconds(400 * 86_400_000)
+/**
+ * How long event time goes on behind the last event of each partition: further than any window reaches, though the mark of a
+ * partition may trail the newest event of another one by all the time that there is, which is 10,000 years, and by its allowance again.
+ */
+const beyondTheEnd: Duration = milliseconds(2 ** 50)
 /** What passes on the clock between two additions, so that marks are told, which happens once a second. */
 const tick = seconds(1)
 const invocationMs = 60_000
@@ -55,15 +60,14 @@ export class QueryRun {
   readonly #sources: readonly Log[]
   readonly #batchSize: number
   readonly #counts = new Map<MetricName, number>()
-  readonly #deadLetters: string[] = []
   #dealt = 0
 
-  constructor({ app, take, partitions = 4, batchSize = 1_000 }: QueryRunOptions) {
+  constructor({ app, take, refuse, partitions = 4, batchSize = 1_000 }: QueryRunOptions) {
     this.#plan = plan(app)
     this.#batchSize = batchSize
     this.#stages = new MemoryStages(this.#clock, quiet)
     this.#stages.serve(this.#plan)
-    this.#ports = this.#portsWith(take)
+    this.#ports = this.#portsWith(take, refuse)
     this.#runners = new Map(this.#plan.stages.map((stage) => [stage.name, createRunner(app.name, stage, this.#ports)]))
     const source = this.#plan.graph.sources[0]?.name as string
     this.#sources = Array.from({ length: partitions }, (_, i) => this.#log(source, `shard-${i}`))
@@ -94,11 +98,6 @@ export class QueryRun {
   /** The sum of what was counted under a name, over all stages. */
   counted(name: MetricName): number {
     return this.#counts.get(name) ?? 0
-  }
-
-  /** Why records became dead letters, one text each. */
-  get deadLetters(): readonly string[] {
-    return this.#deadLetters
   }
 
   /** One round of the announcer, and all that follows from it. Answers how much it had to say. */
@@ -155,7 +154,7 @@ export class QueryRun {
     return log
   }
 
-  #portsWith(take: QueryRunOptions['take']): Ports {
+  #portsWith(take: QueryRunOptions['take'], refuse: QueryRunOptions['refuse']): Ports {
     const stages = this.#stages
     return {
       clock: this.#clock,
@@ -168,7 +167,7 @@ export class QueryRun {
       deadLetters: {
         prepare: ({ value: { reason, payload } }) => `${reason.message} (${payload?.length ?? 0} bytes)`,
         deliver: async (texts) => {
-          this.#deadLetters.push(...(texts as readonly string[]))
+          for (const text of texts as readonly string[]) refuse(text)
           return texts.map(() => delivered)
         },
       },

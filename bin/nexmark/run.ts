@@ -1,7 +1,7 @@
 /** `npm run nexmark -- --query Q --in FILE --out FILE`: runs a query of Nexmark over a file of events. */
 import { queries } from '../../functions/nexmark/queries.ts'
 import { CommandFlags, runCommand } from './flags.ts'
-import { runFile } from './run-file.ts'
+import { type FileRun, runFile } from './run-file.ts'
 
 const flagTexts = [
   ['query', 'Q', `which query: ${Object.keys(queries).join(', ')}`],
@@ -23,15 +23,22 @@ async function main(): Promise<void> {
   if (query === undefined) throw flags.refusal(`--query ${name} is none of ${Object.keys(queries).join(', ')}.`)
   const files = { from: flags.text('in'), to: flags.text('out') }
   let reportedMs = performance.now()
-  const { events, results, late, refused } = await runFile(query.app, files, (read) => {
+  const run = await runFile(query, files, (read) => {
     if (performance.now() < reportedMs + reportEveryMs) return
     reportedMs = performance.now()
     console.error(`${shown(read)} events`)
   })
-  console.error(`${name}: ${shown(events)} events, ${shown(results)} results in ${files.to}`)
-  if (late > 0) console.error(`${shown(late)} bids trail the newest event by more than 4 s: no result holds them`)
-  if (refused.length > 0) console.error(`${shown(refused.length)} lines are no event, the first: ${refused[0]}`)
-  if (late > 0 || refused.length > 0) process.exitCode = 1
+  report(name, files.to, run)
+}
+
+function report(name: string, to: string, run: FileRun): void {
+  const { events, results, disorderMs, isSorted, late, refused, firstRefusal } = run
+  console.error(`${name}: ${shown(events)} events, ${shown(results)} results in ${to}`)
+  const handling = isSorted ? 'they were sorted first' : 'windows waited for that long'
+  if (disorderMs > 0) console.error(`Events trail the newest one by up to ${shown(disorderMs)} ms: ${handling}`)
+  if (late > 0) console.error(`Bids in no result: ${shown(late)}, which came to the file while it was read`)
+  if (refused > 0) console.error(`Lines in no result: ${shown(refused)}, the first: ${firstRefusal}`)
+  if (late > 0 || refused > 0) process.exitCode = 1
 }
 
 await runCommand(main)

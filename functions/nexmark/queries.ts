@@ -1,5 +1,4 @@
 /** The queries that there are, by name. */
-import type { Topology } from '../../lib/index.ts'
 import { q0 } from './q0/topology.ts'
 import { q1 } from './q1/topology.ts'
 import { q2 } from './q2/topology.ts'
@@ -10,8 +9,9 @@ import { q12 } from './q12/topology.ts'
 import { q14 } from './q14/topology.ts'
 import { q21 } from './q21/topology.ts'
 import { q22 } from './q22/topology.ts'
+import type { MakeQuery } from './query.ts'
 
-export const queries: Readonly<Record<string, { readonly app: Topology }>> = {
+export const queries: Readonly<Record<string, MakeQuery>> = {
   q0,
   q1,
   q2,

@@ -1,5 +1,7 @@
 /** What the queries make of events at the edges: bounds, ties, gaps, and lines that are none. */
+import fc from 'fast-check'
 import type { Bid } from '../../functions/nexmark/events.ts'
+import { seconds } from '../../lib/index.ts'
 import { resultsOf, runLines } from './run-lines.ts'
 
 const baseMs = Date.UTC(2024, 2, 1)
@@ -161,21 +163,61 @@ describe('any query', () => {
     ['a bid without a price', JSON.stringify({ ...bidAt(baseMs), price: undefined })],
     ['a price that is not whole', JSON.stringify(bidAt(baseMs, { price: 1.5 }))],
     ['another type', JSON.stringify({ ...bidAt(baseMs), type: 'offer' })],
-    ['a time in seconds', JSON.stringify(bidAt(baseMs / 1_000))],
+    ['a time that is text', JSON.stringify({ ...bidAt(baseMs), eventTime: '2024-03-01' })],
+    ['a time behind the year 9999', JSON.stringify(bidAt(Number.MAX_SAFE_INTEGER))],
   ])('makes a dead letter of %s and goes on', async (_, line) => {
     const { results, deadLetters } = await runLines('q12', [line, JSON.stringify(bidAt(baseMs))])
     expect(deadLetters).toHaveLength(1)
     expect(results).toHaveLength(1)
   })
 
-  it('tells bids that are too late, and leaves them out of the results', async () => {
+  it('tells bids that are later than was allowed, and leaves them out of the results', async () => {
     const bids = [bidAt(baseMs), bidAt(baseMs + 30_000), bidAt(baseMs + 30_001), bidAt(baseMs + 1)]
     const { results, late } = await runLines(
       'q12',
       bids.map((bid) => JSON.stringify(bid)),
-      { partitions: 1 },
+      { partitions: 1, outOfOrderness: seconds(4) },
     )
     expect(late).toHaveLength(1)
     expect(results.map((line) => JSON.parse(line).bid_count)).toEqual([1, 2])
+  })
+
+  it.each(['q5', 'q7', 'q11', 'q12'])(
+    '%s closes all windows, however far apart partitions are in time',
+    async (query) => {
+      const times = [Date.UTC(9_998, 0, 1), Date.parse('0001-01-01T00:00:00Z'), -1, 0, baseMs]
+      for (const partitions of [1, 2, 5]) {
+        const bids = times.map((timeMs) => bidAt(timeMs))
+        const rows = await resultsOf(query, bids, { partitions })
+        // The two bids around 1970 share a session, and four of their six windows of q5.
+        expect(rows).toHaveLength({ q5: 4 * 5 + 1, q7: 5, q11: 4, q12: 5 }[query] as number)
+      }
+    },
+  )
+
+  it('gives the same result whatever the times, their order and the partitions are', async () => {
+    const time = fc.integer({ min: -40_000, max: 40_000 }).map((offset) => baseMs + offset)
+    const runs = fc.record({
+      times: fc.array(time, { maxLength: 40 }),
+      partitions: fc.integer({ min: 1, max: 5 }),
+      addition: fc.integer({ min: 1, max: 12 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(runs, async ({ times, ...options }) => {
+        const counts = new Map<number, number>()
+        for (const timeMs of times) {
+          const start = Math.floor(timeMs / 10_000) * 10_000
+          counts.set(start, (counts.get(start) ?? 0) + 1)
+        }
+        const expected = [...counts].map(([starttime, bid_count]) => {
+          return { bidder: 1, bid_count, starttime, endtime: starttime + 10_000 }
+        })
+        const bids = times.map((timeMs) => bidAt(timeMs))
+        const rows = await resultsOf('q12', bids, options)
+        expect(rows).toHaveLength(expected.length)
+        expect(rows).toEqual(expect.arrayContaining(expected))
+      }),
+      { numRuns: 60 },
+    )
   })
 })

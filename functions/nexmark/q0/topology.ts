@@ -1,4 +1,5 @@
 /** q0, pass-through: every bid, without channel and url. */
+import type { Duration, Topology } from '../../../lib/index.ts'
 import { nexmark } from '../query.ts'
 
 export interface Result {
@@ -9,8 +10,10 @@ export interface Result {
   readonly extra: string
 }
 
-export const q0 = nexmark<Result>('q0')
-
-q0.bids
-  .map(({ auction, bidder, price, eventTime, extra }) => ({ auction, bidder, price, dateTime: eventTime, extra }))
-  .to(q0.results)
+export function q0(outOfOrderness: Duration): Topology {
+  const { app, bids, results } = nexmark<Result>('q0', outOfOrderness)
+  bids
+    .map(({ auction, bidder, price, eventTime, extra }) => ({ auction, bidder, price, dateTime: eventTime, extra }))
+    .to(results)
+  return app
+}

@@ -1,4 +1,5 @@
 /** q1, currency: every bid with its price in another currency. */
+import type { Duration, Topology } from '../../../lib/index.ts'
 import { converted } from '../currency.ts'
 import { nexmark } from '../query.ts'
 
@@ -11,13 +12,15 @@ export interface Result {
   readonly extra: string
 }
 
-export const q1 = nexmark<Result>('q1')
-
-q1.bids
-  .map(({ auction, bidder, price, eventTime, extra }) => ({
-    ...{ auction, bidder },
-    price: converted(price),
-    dateTime: eventTime,
-    extra,
-  }))
-  .to(q1.results)
+export function q1(outOfOrderness: Duration): Topology {
+  const { app, bids, results } = nexmark<Result>('q1', outOfOrderness)
+  bids
+    .map(({ auction, bidder, price, eventTime, extra }) => ({
+      ...{ auction, bidder },
+      price: converted(price),
+      dateTime: eventTime,
+      extra,
+    }))
+    .to(results)
+  return app
+}

@@ -1,5 +1,5 @@
 /** q11, sessions: the bids of a bidder belong together while the next one follows in less than ten seconds. */
-import { count, milliseconds, seconds, session } from '../../../lib/index.ts'
+import { count, type Duration, milliseconds, seconds, session, type Topology } from '../../../lib/index.ts'
 import { nexmarkWindows } from '../query.ts'
 
 export interface Result {
@@ -11,20 +11,22 @@ export interface Result {
   readonly endtime: number
 }
 
-export const q11 = nexmarkWindows<Result>('q11')
+export function q11(outOfOrderness: Duration): Topology {
+  const { app, bids, results, late } = nexmarkWindows<Result>('q11', outOfOrderness)
+  const sessions = bids
+    .map(({ bidder }) => bidder)
+    .keyBy('by-bidder', String)
+    .window(session(seconds(10), { grace: milliseconds(0) }))
+    .aggregate('bids-per-session', count(), { emit: 'final' })
 
-const sessions = q11.bids
-  .map(({ bidder }) => bidder)
-  .keyBy('by-bidder', String)
-  .window(session(seconds(10), { grace: milliseconds(0) }))
-  .aggregate('bids-per-session', count(), { emit: 'final' })
-
-sessions.results
-  .map(({ key, window, value }) => ({
-    bidder: Number(key),
-    bid_count: value,
-    starttime: window.startMs,
-    endtime: window.endMs,
-  }))
-  .to(q11.results)
-sessions.late.to(q11.late)
+  sessions.results
+    .map(({ key, window, value }) => ({
+      bidder: Number(key),
+      bid_count: value,
+      starttime: window.startMs,
+      endtime: window.endMs,
+    }))
+    .to(results)
+  sessions.late.to(late)
+  return app
+}

@@ -1,4 +1,5 @@
 /** q14, calculation: bids of a middling converted price, with the part of the day and how often their text has a "c". */
+import type { Duration, Topology } from '../../../lib/index.ts'
 import { converted, convertedThousandths } from '../currency.ts'
 import { nexmark } from '../query.ts'
 
@@ -36,16 +37,18 @@ function countOfC(text: string): number {
   return count
 }
 
-export const q14 = nexmark<Result>('q14')
-
-q14.bids
-  .filter(({ price }) => isMiddling(price))
-  .map(({ auction, bidder, price, eventTime, extra }) => ({
-    ...{ auction, bidder },
-    price: converted(price),
-    bidTimeType: timeType(eventTime),
-    dateTime: eventTime,
-    extra,
-    c_counts: countOfC(extra),
-  }))
-  .to(q14.results)
+export function q14(outOfOrderness: Duration): Topology {
+  const { app, bids, results } = nexmark<Result>('q14', outOfOrderness)
+  bids
+    .filter(({ price }) => isMiddling(price))
+    .map(({ auction, bidder, price, eventTime, extra }) => ({
+      ...{ auction, bidder },
+      price: converted(price),
+      bidTimeType: timeType(eventTime),
+      dateTime: eventTime,
+      extra,
+      c_counts: countOfC(extra),
+    }))
+    .to(results)
+  return app
+}

@@ -1,4 +1,5 @@
 /** q2, selection: the bids on auctions whose id is divisible by 123. */
+import type { Duration, Topology } from '../../../lib/index.ts'
 import { nexmark } from '../query.ts'
 
 export interface Result {
@@ -6,9 +7,11 @@ export interface Result {
   readonly price: number
 }
 
-export const q2 = nexmark<Result>('q2')
-
-q2.bids
-  .filter(({ auction }) => auction % 123 === 0)
-  .map(({ auction, price }) => ({ auction, price }))
-  .to(q2.results)
+export function q2(outOfOrderness: Duration): Topology {
+  const { app, bids, results } = nexmark<Result>('q2', outOfOrderness)
+  bids
+    .filter(({ auction }) => auction % 123 === 0)
+    .map(({ auction, price }) => ({ auction, price }))
+    .to(results)
+  return app
+}

@@ -1,4 +1,5 @@
 /** q21, channel id: of the four large channels by their name, of the others by their url; bids without either are left out. */
+import type { Duration, Topology } from '../../../lib/index.ts'
 import { nexmark } from '../query.ts'
 
 export interface Result {
@@ -21,11 +22,13 @@ const idInUrl = /&channel_id=([^&]*)/
 const channelIdOf = (channel: string, url: string): string | undefined =>
   idsByName.get(channel.toLowerCase()) ?? idInUrl.exec(url)?.[1]
 
-export const q21 = nexmark<Result>('q21')
-
-q21.bids
-  .flatMap(({ auction, bidder, price, channel, url }) => {
-    const id = channelIdOf(channel, url)
-    return id === undefined ? [] : [{ auction, bidder, price, channel, channel_id: id }]
-  })
-  .to(q21.results)
+export function q21(outOfOrderness: Duration): Topology {
+  const { app, bids, results } = nexmark<Result>('q21', outOfOrderness)
+  bids
+    .flatMap(({ auction, bidder, price, channel, url }) => {
+      const id = channelIdOf(channel, url)
+      return id === undefined ? [] : [{ auction, bidder, price, channel, channel_id: id }]
+    })
+    .to(results)
+  return app
+}

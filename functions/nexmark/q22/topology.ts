@@ -1,4 +1,5 @@
 /** q22, url directories: the three directories behind the host. */
+import type { Duration, Topology } from '../../../lib/index.ts'
 import { nexmark } from '../query.ts'
 
 export interface Result {
@@ -12,11 +13,13 @@ export interface Result {
   readonly dir3: string | null
 }
 
-export const q22 = nexmark<Result>('q22')
-
-q22.bids
-  .map(({ auction, bidder, price, channel, url }) => {
-    const [, , , dir1 = null, dir2 = null, dir3 = null] = url.split('/', 6)
-    return { auction, bidder, price, channel, dir1, dir2, dir3 }
-  })
-  .to(q22.results)
+export function q22(outOfOrderness: Duration): Topology {
+  const { app, bids, results } = nexmark<Result>('q22', outOfOrderness)
+  bids
+    .map(({ auction, bidder, price, channel, url }) => {
+      const [, , , dir1 = null, dir2 = null, dir3 = null] = url.split('/', 6)
+      return { auction, bidder, price, channel, dir1, dir2, dir3 }
+    })
+    .to(results)
+  return app
+}

@@ -2,7 +2,14 @@
  * q7, highest bid: of every ten seconds, the bids with the largest price. The first stage finds the largest of each of a few
  * parts of the bids, so that the one key of the second stage sees few of them.
  */
-import { milliseconds, seconds, tumbling } from '../../../lib/index.ts'
+import {
+  type CustomAggregation,
+  type Duration,
+  milliseconds,
+  seconds,
+  type Topology,
+  tumbling,
+} from '../../../lib/index.ts'
 import type { Bid } from '../events.ts'
 import { nexmarkWindows } from '../query.ts'
 
@@ -40,44 +47,52 @@ const rowOf = ({ auction, bidder, price, eventTime, extra }: Bid): Row => ({
 
 /** Bids of one price are in the order of what they say, so that it does not depend on which came first. */
 function inOrder(bids: readonly Row[]): readonly Row[] {
-  return bids.toSorted(
+  return [...bids].sort(
     (a, b) => a.dateTime - b.dateTime || a.auction - b.auction || a.bidder - b.bidder || (a.extra < b.extra ? -1 : 1),
   )
 }
 
-export const q7 = nexmarkWindows<Result>('q7')
+const highestBids: CustomAggregation<Row, Highest, Highest> = {
+  init: () => none,
+  // Most bids are lower: they must cost nothing.
+  add: (before, bid) => (bid.price < before.price ? before : higher(before, { price: bid.price, bids: [bid] })),
+  merge: higher,
+  result: (highest) => highest,
+}
 
-const perPart = q7.bids
-  .map(rowOf)
-  .keyBy('by-part', ({ auction }) => String(Math.abs(auction % parts)), { slots: parts })
-  .window(windows)
-  .aggregate(
-    'highest-of-part',
-    {
-      init: () => none,
-      // Most bids are lower: they must cost nothing.
-      add: (before, bid) => (bid.price < before.price ? before : higher(before, { price: bid.price, bids: [bid] })),
-      merge: higher,
-      result: (highest) => highest,
-    },
-    { emit: 'final' },
-  )
+/** The highest bids of one part in the window of that end. */
+interface PartHighest {
+  readonly endtime: number
+  readonly highest: Highest
+}
 
-const highest = perPart.results
-  .map(({ value }) => value)
-  .keyBy('all-bids', () => 'all', { slots: 1 })
-  .window(windows)
-  .aggregate(
-    'highest-of-all',
-    { init: () => none, add: higher, merge: higher, result: ({ bids }) => inOrder(bids) },
-    { emit: 'final' },
-  )
+const highestOfParts: CustomAggregation<PartHighest, Highest, readonly Row[]> = {
+  init: () => none,
+  add: (before, { highest }) => higher(before, highest),
+  merge: higher,
+  result: ({ bids }) => inOrder(bids),
+}
 
-highest.results
-  .flatMap(({ value }) =>
-    // A state's fields come back in the order of their names.
-    value.map(({ auction, bidder, price, dateTime, extra }) => ({ auction, bidder, price, dateTime, extra })),
-  )
-  .to(q7.results)
-perPart.late.to(q7.late)
-highest.late.to(q7.late)
+export function q7(outOfOrderness: Duration): Topology {
+  const { app, bids, results, late } = nexmarkWindows<Result>('q7', outOfOrderness)
+  const perPart = bids
+    .map(rowOf)
+    .keyBy('by-part', ({ auction }) => String(Math.abs(auction % parts)), { slots: parts })
+    .window(windows)
+    .aggregate('highest-of-part', highestBids, { emit: 'final' })
+  const perWindow = perPart.results
+    .map(({ window, value }) => ({ endtime: window.endMs, highest: value }))
+    // A key for each window: however many are open at a time, none has more to keep.
+    .keyBy('by-window', ({ endtime }) => String(endtime), { slots: 1 })
+    .window(windows)
+    .aggregate('highest-of-all', highestOfParts, { emit: 'final' })
+  perWindow.results
+    .flatMap(({ value }) =>
+      // A state's fields come back in the order of their names.
+      value.map(({ auction, bidder, price, dateTime, extra }) => ({ auction, bidder, price, dateTime, extra })),
+    )
+    .to(results)
+  perPart.late.to(late)
+  perWindow.late.to(late)
+  return app
+}
