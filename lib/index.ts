@@ -58,7 +58,16 @@ export { type QuantileOptions, quantile } from './operators/aggregators/quantile
 export { mean, sum } from './operators/aggregators/sum.ts'
 export { type TopNOptions, topN } from './operators/aggregators/top-n.ts'
 export { otherwise } from './operators/branch.ts'
-export { type Freshness, lookup, refreshedTable, staticTable, type Table } from './operators/enrich/table.ts'
+export {
+  type Freshness,
+  type LookupTable,
+  lookup,
+  type RefreshedTable,
+  refreshedTable,
+  type StaticTable,
+  staticTable,
+  type Table,
+} from './operators/enrich/table.ts'
 export type { AggregateOptions } from './operators/keyed/aggregate.ts'
 export type { Emission, StateDeclarations } from './operators/keyed/declarations.ts'
 export type { Deduplication } from './operators/keyed/deduplicate.ts'
@@ -90,19 +99,25 @@ export type { Key } from './state/key-encoding.ts'
 export type { SchemaVersion, StateOptions, Ttl, Upcast } from './state/state-options.ts'
 export type { StateValue } from './state/state-store.ts'
 export {
+  type AggregatingState,
   type AggregatingView,
   type Aggregation,
   aggregatingState,
+  type ListState,
   type ListView,
   listState,
+  type MapState,
   type MapView,
   mapState,
+  type OperatorState,
   type OperatorView,
   operatorState,
+  type ReducingState,
   type ReducingView,
   reducingState,
   type StateRecord,
   type StatesOf,
+  type ValueState,
   type ValueView,
   valueState,
 } from './state/states.ts'
@@ -120,6 +135,7 @@ export { hopping, tumbling } from './time/windows/hopping.ts'
 export { type SessionOptions, type SessionWindows, session } from './time/windows/session.ts'
 export { sliding } from './time/windows/sliding.ts'
 export type { GraceOptions, SlicedWindows, WindowBounds } from './time/windows/window.ts'
+export type { Graph } from './topology/graph.ts'
 export type { SinkHandle, SourceHandle } from './topology/handles.ts'
 export type {
   KeyByOptions,

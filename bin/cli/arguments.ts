@@ -6,7 +6,7 @@ import { ConfigurationError } from '../../lib/core/errors.ts'
 export const usageCode = 'usage'
 
 export interface Flag {
-  /** What its value is called in the help. A flag without one is on or off. */
+  /** What its value is called in the help, `URL` for one of http or https. A flag without one is on or off. */
   readonly value?: string
   /** May be given several times. @default false */
   readonly many?: boolean
@@ -88,8 +88,20 @@ function flagValue(name: string, flag: Flag, value: string | undefined): string 
     throw usage(`--${name} takes no value.`)
   }
   // `-` alone is the standard input.
-  if (value !== undefined && value !== '' && !/^-./.test(value)) return value
+  if (value !== undefined && value !== '' && !/^-./.test(value)) {
+    if (flag.value === 'URL') checkUrl(name, value)
+    return value
+  }
   throw usage(`--${name} needs a value: --${name} ${flag.value}.`)
+}
+
+/** `localhost:4566` is a URL too, of the protocol `localhost`. */
+function checkUrl(name: string, value: string): void {
+  const { protocol } = URL.canParse(value) ? new URL(value) : { protocol: '' }
+  if (['http:', 'https:'].includes(protocol)) return
+  throw usage(
+    `--${name} ${value} is no URL with http:// or https://: write --${name} http://${value.replace(/^[a-z]*:\/\//, '')}.`,
+  )
 }
 
 function checkPositionals({ name, positionals }: CommandSyntax, given: readonly string[]): void {

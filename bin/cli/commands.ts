@@ -7,6 +7,7 @@ import { devSyntax, runDev } from './dev.ts'
 import { lockSyntax, runLock } from './lock.ts'
 import { operateCommands } from './operate/commands.ts'
 import { planSyntax, runPlan } from './plan.ts'
+import { withAdvice } from './reach-advice.ts'
 import { stateCommands } from './state.ts'
 
 const commands: readonly Command[] = [
@@ -43,7 +44,7 @@ export async function runCommand(typed: readonly string[], say: Say): Promise<nu
   try {
     return await command.run(parseArguments(command.syntax, rest), say)
   } catch (error) {
-    if (!(error instanceof ConfigurationError) || error.code !== 'usage') throw error
+    if (!(error instanceof ConfigurationError) || error.code !== 'usage') throw withAdvice(error)
     throw usage(`${error.message} \`millrace ${command.syntax.name} --help\` lists what it takes.`)
   }
 }
@@ -77,6 +78,6 @@ function overview(): string {
     '',
     ...rows.map(([left, summary]) => `  millrace ${left.padEnd(width)}  ${summary.split(/\.( |$)/)[0]}`),
     '',
-    '`millrace COMMAND --help` lists the flags of a command.',
+    '`millrace COMMAND --help` lists the flags of a command; `millrace --version` says which release this is.',
   ].join('\n')
 }

@@ -11,6 +11,7 @@ import { lookUpRecord } from '../../lib/local/dead-letters/kinesis-record-lookup
 import { DeployedFunction } from '../../lib/local/dead-letters/lambda.ts'
 import type { LoggedDeadLetter } from '../../lib/local/dead-letters/log.ts'
 import { type RedriveOptions, type RedriveOutcome, redrive } from '../../lib/local/dead-letters/redrive.ts'
+import { withOthersOfTheirRecords } from '../../lib/local/dead-letters/same-record.ts'
 import { lookUpTopicRecord } from '../../lib/local/dead-letters/topic-record-lookup.ts'
 import { grouped } from '../../lib/local/display/run-display.ts'
 import { takeLock } from '../../lib/local/files/directory-lock.ts'
@@ -188,17 +189,25 @@ function nothing(say: Say): number {
   return 0
 }
 
-/** The open ones that are asked for; says of a named one that it was redriven already. */
+/** The open ones that are asked for, with the others of their records; says of a named one that it was redriven already. */
 function choose(args: Arguments, { log, settlements, title }: LetterPlace, say: Say): readonly LoggedDeadLetter[] {
   const reason = args.text('reason')
   const named = args.texts('id').map((typed) => theLetter(log.letters, typed, title))
-  const candidates = args.has('id') ? [...new Set(named)] : log.letters
   for (const letter of named) {
     if (settlements.isSettled(letter)) say(`${letter.handle}  redriven already`)
   }
-  return candidates.filter(
-    (letter) => !settlements.isSettled(letter) && (reason === undefined || letter.entry.reason.code === reason),
+  const open = log.letters.filter((letter) => !settlements.isSettled(letter))
+  const chosen = open.filter(
+    (letter) =>
+      (!args.has('id') || named.includes(letter)) && (reason === undefined || letter.entry.reason.code === reason),
   )
+  const all = withOthersOfTheirRecords(chosen, open)
+  const others = all.length - chosen.length
+  if (others > 0)
+    say(
+      `${counted(others, 'dead letter')} of the same records, which are sent with all of their outputs: redriven too.`,
+    )
+  return all
 }
 
 async function redriveTo(

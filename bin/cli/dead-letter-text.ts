@@ -1,6 +1,7 @@
 /** How dead letters are shown. Only `show` shows what a record held. */
 import { isUtf8 } from 'node:buffer'
 import type { DeadLetterEntry } from '../../lib/aws/dead-letters/entry.ts'
+import { deadLetterHandle } from '../../lib/aws/dead-letters/reading.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
 import type { RedriveOutcome } from '../../lib/local/dead-letters/redrive.ts'
 import { grouped, table } from '../../lib/local/display/run-display.ts'
@@ -16,7 +17,12 @@ export interface ListedLetter {
 
 export const reasonOf = ({ reason }: DeadLetterEntry): string => `${reason.code} (${reason.phase})`
 
-const timeText = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
+/** The furthest that a date goes, in ms since 1970. */
+const lastDateMs = 8.64e15
+
+/** A timer may wait for a time that is no date. */
+const timeText = (ms: number): string =>
+  Math.abs(ms) <= lastDateMs ? `${new Date(ms).toISOString().slice(0, 19)}Z` : `${ms} ms since 1970`
 
 /** Where the record is in its source. */
 function placeOf({ source, partition, position, subPosition }: DeadLetterEntry): string {
@@ -72,6 +78,7 @@ export function showLines({ handle, entry, redrivenAtMs }: ListedLetter): readon
     ['given up', `${timeText(failedAtMs)} after ${counted(reason.attempts, 'attempt')}`],
     ['state', redrivenAtMs === undefined ? 'open' : `redriven ${timeText(redrivenAtMs)}`],
     ['reason', reasonOf(entry)],
+    ...(reason.step === undefined ? [] : [['step', printable(reason.step)]]),
     ['error', printable(`${reason.name}: ${reason.message}`)],
   ]
   return [...table(rows, [false, false]), ...contentLines(entry)]
@@ -96,15 +103,20 @@ function outputRows({ output }: DeadLetterEntry): readonly (readonly string[])[]
   return rows
 }
 
-function contentLines({ key, payload, headers, output, offloaded, omitted }: DeadLetterEntry): readonly string[] {
-  if (offloaded) return ['', `The whole entry is in s3://${offloaded.bucket}/${offloaded.key}.`]
+function contentLines(entry: DeadLetterEntry): readonly string[] {
+  const { key, payload, headers, output, offloaded, omitted, recordIn } = entry
+  const refused = output === undefined ? [] : bytesLines('refused output', output.value)
+  const record =
+    recordIn === undefined ? [] : [`The record is in the dead letter ${deadLetterHandle(recordIn)}: ${recordIn}.`]
+  if (offloaded) return ['', ...record, `The whole entry is in s3://${offloaded.bucket}/${offloaded.key}.`]
+  if (recordIn !== undefined) return ['', ...record, ...refused]
   if (omitted) return ['', `${grouped(omitted.bytes)} bytes are only at the source: ${omitted.because}.`]
   return [
     '',
     ...bytesLines('key', key),
     ...headers.flatMap(({ name, value }) => bytesLines(`header ${printable(name)}`, value)),
     ...bytesLines('payload', payload),
-    ...(output === undefined ? [] : bytesLines('refused output', output.value)),
+    ...refused,
   ]
 }
 

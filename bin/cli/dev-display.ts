@@ -102,10 +102,11 @@ export function rowCount({ rows, isAll }: TableView): string {
   return isAll ? counted(rows, 'row') : `${grouped(rows)}+ rows`
 }
 
-/** What was given up and why, without what the record held. */
+/** What was given up and why, without what the record held: of the error its class, where the code does not say more. */
 function deadLetterText(data: Uint8Array): string {
   const entry = readDeadLetter(data)
   if ('problem' in entry) return entry.problem
-  const { id, source, partition, position } = entry
-  return `${deadLetterHandle(id)}  ${reasonOf(entry)}  ${source} ${partition} ${position}`
+  const { id, source, partition, position, reason } = entry
+  const error = reason.name === 'TerminalError' ? '' : `: ${printable(reason.name)}`
+  return `${deadLetterHandle(id)}  ${reasonOf(entry)}${error}  ${source} ${partition} ${position}`
 }

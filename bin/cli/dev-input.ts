@@ -8,7 +8,7 @@
  * 4. A file whose sent lines have changed since is sent from its beginning.
  */
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
@@ -48,6 +48,11 @@ export async function devInputs(
   const inputs = given.map((text): DevInput => {
     const [, source = '', file = ''] = /^([a-z][a-z0-9-]*)=(.+)$/s.exec(text) ?? []
     if (sources.includes(source)) return { source, file }
+    if (source !== '' && !existsSync(text)) {
+      throw usage(
+        `--input ${text}: the topology has no source "${source}", it has ${listed}; and there is no file ${text}.`,
+      )
+    }
     const only = named ?? (sources.length === 1 ? sources[0] : undefined)
     if (only === undefined)
       throw usage(`--input ${text} does not say for which source: write SOURCE=${text} (${listed}).`)
@@ -60,7 +65,9 @@ export async function devInputs(
 
 async function checkFile(file: string): Promise<void> {
   const found = await stat(file).catch((error) => {
-    throw new ConfigurationError(`The input ${file} cannot be read: ${describeError(error).message}.`)
+    const { code, message } = describeError(error)
+    if (code === 'ENOENT') throw new ConfigurationError(`There is no input file ${file}: check its path.`)
+    throw new ConfigurationError(`The input ${file} cannot be read: ${message}.`)
   })
   if (!found.isFile()) throw new ConfigurationError(`The input ${file} is not a file.`)
 }

@@ -6,26 +6,31 @@
  *    checkpoints.
  * 2. The application in use is stopped only when its successor has been compiled, loaded and planned.
  * 3. A record that the old application had in flight is finished by it before the new one begins.
+ * 4. With `once` the end of the input is the end of event time, as that of a file is: what waits for a time is due then. Without, time goes
+ *    on with the clock.
  */
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { KinesisClient } from '@aws-sdk/client-kinesis'
 import { systemClock } from '../../lib/aws/system-clock.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
+import type { SourceRecord } from '../../lib/emulator/event-source-mapping/index.ts'
 import type { Closing } from '../../lib/local/closing.ts'
 import { LatenessReport } from '../../lib/local/display/lateness-report.ts'
 import { grouped, shardViews } from '../../lib/local/display/run-display.ts'
 import { takeLock } from '../../lib/local/files/directory-lock.ts'
-import { type LocalApplication, startLocalApplication } from '../../lib/local/run/application.ts'
+import { deadLetterOutput, type LocalApplication, startLocalApplication } from '../../lib/local/run/application.ts'
 import { endpointsAt, type LocalEndpoints } from '../../lib/local/run/endpoints.ts'
 import { localKinesisClient } from '../../lib/local/run/streams.ts'
 import { checkTables, localDynamoDBClient, type SinkTables } from '../../lib/local/run/tables.ts'
 import { plan } from '../../lib/plan/plan.ts'
+import { DevDeadLetters } from './dev-dead-letters.ts'
 import { type DevDisplay, type DevView, rowCount } from './dev-display.ts'
 import { type DevInput, InputProgress, sendInput } from './dev-input.ts'
 import { DevOutputs } from './dev-outputs.ts'
 import { DevTables } from './dev-tables.ts'
-import { serveRun, writeRunFacts } from './local-run.ts'
+import { serveRun } from './local-run.ts'
+import { RunHistory } from './run-history.ts'
 import { loadUserCode, type UserCode } from './user-code.ts'
 import { WatchedFiles } from './watched-files.ts'
 import { counted } from './words.ts'
@@ -51,6 +56,8 @@ export interface DevRun {
   readonly view: () => DevView
   /** All input is sent and processed, and its outputs are shown. */
   readonly isSettled: boolean
+  /** Lines were sent, and each of them became a dead letter. */
+  readonly hasFailed: boolean
 }
 
 const pollMs = 50
@@ -64,12 +71,12 @@ export async function startDevRun(
   signal: AbortSignal,
 ): Promise<DevRun> {
   const { directory, topologyFile, handlerFile, code } = options
+  const { endpoint, tables: bound, fresh } = options
+  const facts = { topologyFile, handlerFile, tables: bound, ...(endpoint === undefined ? {} : { endpoint }) }
+  const history = await RunHistory.open({ directory, facts, fresh })
+  history.check(plan(code.topology))
   await mkdir(directory, { recursive: true })
-  if (options.fresh) await dropState(directory)
-  const { endpoint, tables: bound } = options
-  const endpoints = endpoint === undefined ? await serveRun(directory, options.port, closing) : endpointsAt(endpoint)
-  const given = endpoint === undefined ? {} : { endpoint }
-  await writeRunFacts(directory, { topologyFile, handlerFile, tables: bound, ...given })
+  const endpoints = await endpointsFor(options, closing)
   const client = localKinesisClient(endpoints.kinesis)
   closing.defer(() => client.destroy())
   const dynamodb = localDynamoDBClient(endpoints.dynamodb)
@@ -79,12 +86,28 @@ export async function startDevRun(
     clock: systemClock,
     onChange: (sink, view) => display.changed(sink, view),
   })
-  const outputs = new DevOutputs({ client, onRecords: (output, records) => display.received(output, records) })
+  const deadLetters = new DevDeadLetters(systemClock.nowMs())
+  const onRecords = (output: string, records: readonly SourceRecord[]) => {
+    if (output === deadLetterOutput) deadLetters.take(records)
+    display.received(output, records)
+  }
+  const outputs = new DevOutputs({ client, onRecords })
   closing.defer(() => outputs.stop())
-  const run = new Run({ options, display, client, endpoints, outputs, tables, signal })
+  const run = new Run({ options, display, client, endpoints, history, deadLetters, outputs, tables, signal })
   closing.defer(() => run.stop())
   await run.start(code)
   return run
+}
+
+/** Where the services of the run are. State is dropped only once they can start: a port that is taken must not cost it. */
+async function endpointsFor(options: DevOptions, closing: Closing): Promise<LocalEndpoints> {
+  const { directory, endpoint, port, fresh } = options
+  const drop = async () => {
+    if (fresh) await dropState(directory)
+  }
+  if (endpoint === undefined) return serveRun(directory, port, closing, drop)
+  await drop()
+  return endpointsAt(endpoint)
 }
 
 /** Everything but the lock that is held meanwhile. */
@@ -106,6 +129,8 @@ interface RunParts {
   readonly display: DevDisplay
   readonly client: KinesisClient
   readonly endpoints: LocalEndpoints
+  readonly history: RunHistory
+  readonly deadLetters: DevDeadLetters
   readonly outputs: DevOutputs
   readonly tables: DevTables
   readonly signal: AbortSignal
@@ -126,6 +151,8 @@ class Run implements DevRun {
   /** When the last line was acknowledged; undefined while input is sent. */
   #sentAtMs: number | undefined
   #processedAtMs: number | undefined
+  /** The application that knows of the end of the input, and when nothing waited for it any more. */
+  #ended: { readonly app: LocalApplication; readonly atMs: number | undefined } | undefined
   isSettled = false
 
   constructor(parts: RunParts) {
@@ -133,7 +160,7 @@ class Run implements DevRun {
   }
 
   async start(code: UserCode): Promise<void> {
-    const { display, outputs, tables, signal } = this.#parts
+    const { display, history, outputs, tables, signal } = this.#parts
     await this.#files.follow(code.files, code.compiledAtMs)
     const app = await this.#replace(code)
     // What earlier runs put out is read first, so that only what is new is shown.
@@ -147,6 +174,7 @@ class Run implements DevRun {
     )
     const names = [...app.tables.keys()]
     if (names.length > 0) display.say(`Tables at ${app.endpoints.dynamodb} (DynamoDB): ${names.join(', ')}.`)
+    for (const line of history.lines) display.say(line)
     await this.#sendInputs(app)
   }
 
@@ -229,6 +257,7 @@ class Run implements DevRun {
       )
     }
     const planned = plan(topology)
+    this.#parts.history.check(planned)
     checkTables(planned, options.tables)
     const sources = planned.graph.sources.map((source) => source.name)
     const lost = options.inputs.find(({ source }) => !sources.includes(source))
@@ -237,7 +266,7 @@ class Run implements DevRun {
 
   /** Puts an application in the place of the one in use, on the same streams. */
   async #replace({ topology }: UserCode): Promise<LocalApplication> {
-    const { options, endpoints, outputs } = this.#parts
+    const { options, endpoints, history, outputs } = this.#parts
     await this.#app?.stop()
     this.#app = undefined
     const app = await startLocalApplication({
@@ -247,11 +276,13 @@ class Run implements DevRun {
       endpoint: endpoints,
       shards: options.shards,
       tables: options.tables,
+      input: options.once ? 'bounded' : 'live',
       onMetrics: (stage, _workerId, metrics) => this.#lateness.take(stage, metrics),
       // A developer waits for each record.
       mapping: { maximumBatchingWindowInSeconds: 0, emulation: { pollIntervalMs: 200 } },
     })
     this.#app = app
+    await history.remember(plan(topology))
     await outputs.watch(app.status().outputs)
     return app
   }
@@ -274,15 +305,40 @@ class Run implements DevRun {
     this.#lastTroubles = troubles
   }
 
+  get hasFailed(): boolean {
+    return this.#sentLines > 0 && this.#parts.deadLetters.records >= this.#sentLines
+  }
+
+  get #sentLines(): number {
+    return [...this.#sent.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  /** With `once` also what was due at the end of the input. */
+  #isProcessed(app: LocalApplication, sentAtMs: number): boolean {
+    if (!app.hasProcessed(sentAtMs)) return false
+    if (!this.#parts.options.once) return true
+    if (this.#ended?.app !== app) {
+      app.endInput()
+      this.#ended = { app, atMs: undefined }
+    }
+    if (!app.hasEnded()) return false
+    const atMs = this.#ended.atMs ?? systemClock.nowMs()
+    this.#ended = { app, atMs }
+    // What came of the end is processed by the stages behind, too.
+    return app.hasProcessed(atMs)
+  }
+
   async #tellSettled(): Promise<void> {
-    const { outputs, tables, display } = this.#parts
+    const { options, outputs, tables, display, history, deadLetters } = this.#parts
     const app = this.#app
     if (this.isSettled || this.#sentAtMs === undefined || app === undefined) return
-    if (this.#processedAtMs === undefined && app.hasProcessed(this.#sentAtMs)) this.#processedAtMs = systemClock.nowMs()
+    if (this.#processedAtMs === undefined && this.#isProcessed(app, this.#sentAtMs)) {
+      this.#processedAtMs = systemClock.nowMs()
+    }
     if (this.#processedAtMs === undefined || !outputs.haveRead(this.#processedAtMs)) return
     await tables.look('now')
     this.isSettled = true
-    const lines = [...this.#sent.values()].reduce((sum, count) => sum + count, 0)
+    const lines = this.#sentLines
     const counts = [...outputs.counts].map(([name, count]) => `${name} ${grouped(count)}`)
     const rows = [...tables.views].map(([name, view]) => `${name} ${rowCount(view)}`)
     display.say(
@@ -291,6 +347,18 @@ class Run implements DevRun {
         ...(rows.length > 0 ? [`In the tables: ${rows.join(', ')}.`] : []),
       ].join(' '),
     )
+    if (deadLetters.last !== undefined) {
+      const all = this.hasFailed ? 'Every line became a dead letter. ' : ''
+      display.say(
+        `${all}\`millrace dead-letters show ${deadLetters.last} --app ${options.code.topology.name}\` says why, with the error and the record.`,
+      )
+    }
+    if (app.hasTimeEnded()) {
+      await history.endTime()
+      display.say(
+        'The input has ended, and event time with it: every window is closed. What a later run sends is late; --fresh starts over.',
+      )
+    }
     for (const line of this.#lateness.lines(plan(this.#parts.options.code.topology))) display.say(line)
   }
 }

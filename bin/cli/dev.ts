@@ -37,13 +37,13 @@ export const devSyntax: CommandSyntax = {
       help: 'makes this sink a DynamoDB table with that partition key; a key of numbers is KEY:N (default: a stream)',
     },
     fresh: { help: 'drops the state of earlier runs first' },
-    once: { help: 'ends when all input is processed, instead of waiting for saves' },
+    once: { help: 'the end of the input is its end: windows close and timers fire, and the command ends' },
   },
 }
 
 const tickMs = 100
 
-/** Runs until Ctrl-C or, with `once`, until all input is processed. */
+/** Runs until Ctrl-C or, with `once`, until all input is processed; the exit code is 1 where no line of it could be. */
 export async function runDev(args: Arguments): Promise<number> {
   const options = await devOptions(args)
   const closing = new Closing()
@@ -60,10 +60,10 @@ export async function runDev(args: Arguments): Promise<number> {
       if (options.once && run.isSettled) break
     }
     display.keep(run.view)
+    return options.once && run.isSettled && run.hasFailed ? 1 : 0
   } finally {
     await closing.close()
   }
-  return 0
 }
 
 async function devOptions(args: Arguments): Promise<DevOptions> {
@@ -72,7 +72,6 @@ async function devOptions(args: Arguments): Promise<DevOptions> {
   const shards = args.integer('shards', 1, 64, 1)
   const port = args.integer('port', 0, 65_535, 0)
   const endpoint = args.text('endpoint')
-  if (endpoint !== undefined && !URL.canParse(endpoint)) throw usage(`--endpoint ${endpoint} is not a URL.`)
   if (args.has('source') && !args.has('input')) throw usage('--source says what --input is for: give --input, too.')
   const code = await loadUserCode(topologyFile, handlerFile)
   const { graph } = plan(code.topology)

@@ -11,6 +11,7 @@ import { ConfigurationError } from '../../lib/core/errors.ts'
 import type { Closing } from '../../lib/local/closing.ts'
 import { endpointsAt, type LocalEndpoints, startLocalServices } from '../../lib/local/run/endpoints.ts'
 import type { SinkTables } from '../../lib/local/run/tables.ts'
+import type { TopologyLock } from '../../lib/plan/lock.ts'
 
 const root = '.millrace'
 
@@ -22,6 +23,12 @@ export interface RunFacts {
   readonly endpoint?: string
   /** The sinks that are tables. */
   readonly tables?: SinkTables
+  /** The program whose input the state is made of. @default `millrace dev` */
+  readonly madeBy?: string
+  /** What the topology keeps, as it ran last. */
+  readonly lock?: TopologyLock
+  /** Whether an input with an end (`--once`) has brought event time to its end: what is sent now is late. @default false */
+  readonly hasTimeEnded?: boolean
 }
 
 export const directoryOf = (topology: string): string => join(root, topology)
@@ -35,19 +42,34 @@ export const writeRunFacts = (directory: string, facts: RunFacts): Promise<void>
 
 /** What is known of the last run of `millrace dev`; undefined where the directory was made otherwise. */
 export async function readRunFacts(directory: string): Promise<RunFacts | undefined> {
-  const { topologyFile, handlerFile, endpoint, tables } = await readJson(join(directory, 'run.json'))
+  const facts = await readJson(join(directory, 'run.json'))
+  const { topologyFile, handlerFile, endpoint, tables, madeBy, lock, hasTimeEnded } = facts
   if (typeof topologyFile !== 'string' || typeof handlerFile !== 'string') return undefined
   return {
     topologyFile,
     handlerFile,
     ...(typeof endpoint === 'string' ? { endpoint } : {}),
     ...(typeof tables === 'object' && tables !== null ? { tables: tables as SinkTables } : {}),
+    ...(typeof madeBy === 'string' ? { madeBy } : {}),
+    ...(typeof lock === 'object' && lock !== null ? { lock: lock as TopologyLock } : {}),
+    ...(hasTimeEnded === true ? { hasTimeEnded } : {}),
   }
 }
 
-/** Starts the embedded services of a run and says where they are, until the closing. */
-export async function serveRun(directory: string, port: number, closing: Closing): Promise<LocalEndpoints> {
-  const endpoints = await startLocalServices(directory, port, closing)
+/** Event time of the run begins again, as after a reset. */
+export async function beginTimeAgain(directory: string): Promise<void> {
+  const { hasTimeEnded, ...facts } = (await readRunFacts(directory)) ?? {}
+  if (hasTimeEnded) await writeRunFacts(directory, facts as RunFacts)
+}
+
+/** Starts the embedded services of a run and says where they are, until the closing. `onBound` is that of `startLocalServices`. */
+export async function serveRun(
+  directory: string,
+  port: number,
+  closing: Closing,
+  onBound?: () => Promise<void>,
+): Promise<LocalEndpoints> {
+  const endpoints = await startLocalServices(directory, port, closing, onBound)
   await announceServices(directory, endpoints, closing)
   return endpoints
 }

@@ -15,7 +15,7 @@ import { Closing } from '../../lib/local/closing.ts'
 import { localDynamoDBClient } from '../../lib/local/run/tables.ts'
 import { compareLock, compareState, type LockProblem, type StageLock, type TopologyLock } from '../../lib/plan/lock.ts'
 import type { StageBindings } from '../../lib/plan/stage-bindings.ts'
-import { misreadState, type RecordedStates, statesOf } from '../../lib/runtime/recorded-states.ts'
+import { misreadState, recordedIn, type StatesOfManifest, statesOf } from '../../lib/runtime/recorded-states.ts'
 import type { Say } from './command.ts'
 import { orderedStages } from './operate/operated.ts'
 import { deployedBindings } from './operate/operated-stack.ts'
@@ -27,11 +27,10 @@ export interface CheckedStack {
 }
 
 /** What the table of a keyed stage says of itself. */
-type Manifest = {
+type Manifest = StatesOfManifest & {
   readonly topology: string
   readonly stage: string
   readonly slots: number
-  readonly states?: RecordedStates
 }
 
 interface DeployedStage {
@@ -162,7 +161,7 @@ function misreadBy(topology: string, { name, manifest }: DeployedStage, current:
     const message = `the table of stage "${name}" holds the state of stage "${manifest.stage}" of "${manifest.topology}": bind it to that stage, or give this one a table of its own.`
     return [{ name, message }]
   }
-  const recorded = manifest.states ?? {}
+  const recorded = recordedIn(manifest)
   return Object.entries(statesOf(now.operators)).flatMap(([state, declared]) => {
     const message = misreadState(name, state, recorded, declared)
     if (message !== undefined) return [{ name: state, message }]

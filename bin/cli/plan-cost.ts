@@ -40,7 +40,7 @@ export function costLines(planned: Plan, load: Load): readonly string[] {
     '',
     flinkLine(flinkIsCheaperFrom(planned, load)),
     ...(load.keyedLogs === 'topics' ? [topicsLine(load)] : []),
-    `us-east-1, prices of ${pricesAsOf}, no free tier; collapse ${load.collapse}, ${load.stateGb} GB of state, records of ${assumptions.recordKb} KB, every record passed on to every stage. The sources' and sinks' own streams are not part of it. docs/cli.md has the other assumptions.`,
+    `us-east-1, prices of ${pricesAsOf}, no free tier; collapse ${load.collapse}, ${load.stateGb} GB of state, records of ${assumptions.recordKb} KB, every record passed on to every stage. The sources' and sinks' own streams are not part of it. docs/cli.md of the package has the other assumptions.`,
   ]
 }
 

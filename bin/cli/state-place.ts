@@ -31,6 +31,8 @@ export type StageLog =
 export interface StatePlace {
   /** Such as `stage by-hotel of bookings (table bookings-by-hotel-state)`. */
   readonly title: string
+  /** What a command that goes on here is called with, such as `--app bookings`. */
+  readonly flags: string
   readonly stage: string
   readonly slots: number
   readonly tableName: string
@@ -44,6 +46,7 @@ export interface StatePlace {
 
 /** What the flags name, before the table is looked at. */
 interface Named {
+  readonly flags: string
   readonly tableName: string
   readonly streamName: string | undefined
   readonly dynamodb: string | undefined
@@ -67,7 +70,7 @@ export async function openState(args: Arguments, stage: string, closing: Closing
   }
   return {
     title: `stage ${stage} of ${owner} (table ${tableName})`,
-    ...{ stage, slots, tableName, client, store, declared },
+    ...{ flags: named.flags, stage, slots, tableName, client, store, declared },
     log: isOnTopic
       ? { kind: 'topic' }
       : streamName === undefined
@@ -89,7 +92,8 @@ async function localTable(args: Arguments, stage: string, closing: Closing): Pro
   }
   if (topology !== undefined) keyedStage(topology, stage)
   const { kinesis, dynamodb } = await reachRun(directory, closing)
-  return { tableName: tableNameOf(app, stage), streamName: streamNameOf(app, stage), kinesis, dynamodb, topology }
+  const [tableName, streamName] = [tableNameOf(app, stage), streamNameOf(app, stage)]
+  return { flags: `--app ${app}`, tableName, streamName, kinesis, dynamodb, topology }
 }
 
 async function elsewhere(args: Arguments): Promise<Named> {
@@ -97,7 +101,8 @@ async function elsewhere(args: Arguments): Promise<Named> {
   const [tableName = '', streamName, endpoint] = [args.text('table'), args.text('stream'), args.text('endpoint')]
   const file = args.text('topology')
   const topology = file === undefined ? undefined : await topologyIn(file)
-  return { tableName, streamName, kinesis: endpoint, dynamodb: endpoint, topology }
+  const flags = `--table ${tableName}${endpoint === undefined ? '' : ` --endpoint ${endpoint}`}`
+  return { flags, tableName, streamName, kinesis: endpoint, dynamodb: endpoint, topology }
 }
 
 const topologyIn = async (file: string): Promise<Topology> => (await loadUserCode(file)).topology

@@ -81,7 +81,7 @@ const listedJson = ({ key, position, expiresAtSeconds }: ListedKey) => ({
   ...(expiresAtSeconds === undefined ? {} : { expiresAt: secondsText(expiresAtSeconds) }),
 })
 
-export function listLines({ keys, after }: KeyPage, { title, slots, stage }: StatePlace): readonly string[] {
+export function listLines({ keys, after }: KeyPage, { title, flags, slots, stage }: StatePlace): readonly string[] {
   const rows = keys.map(({ key, position, expiresAtSeconds }) => [
     printable(key),
     String(slotOf(key, slots)),
@@ -89,7 +89,9 @@ export function listLines({ keys, after }: KeyPage, { title, slots, stage }: Sta
     expiresAtSeconds === undefined ? '' : secondsText(expiresAtSeconds),
   ])
   const more =
-    after === undefined ? [] : ['', `There are more: \`millrace state list ${stage} --after ${shellWord(after)}\`.`]
+    after === undefined
+      ? []
+      : ['', `There are more: \`millrace state list ${stage} --after ${shellWord(after)} ${flags}\`.`]
   const heads = ['key', 'slot', 'position', rows.some(([, , , expires]) => expires !== '') ? 'TTL may take it' : '']
   return [
     `${counted(keys.length, 'key')} of ${title}`,

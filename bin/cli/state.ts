@@ -100,6 +100,6 @@ async function runExplain(place: StatePlace, args: Arguments, say: Say): Promise
 function there<T>(found: T | undefined, place: StatePlace, key: string): T {
   if (found !== undefined) return found
   throw new ConfigurationError(
-    `There is no key ${JSON.stringify(printable(key))} in ${place.title}. \`millrace state list ${place.stage}\` lists those that are there.`,
+    `There is no key ${JSON.stringify(printable(key))} in ${place.title}. \`millrace state list ${place.stage} ${place.flags}\` lists those that are there.`,
   )
 }

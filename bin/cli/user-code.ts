@@ -4,7 +4,7 @@
  * The file is bundled first, as the handler is: imports without extensions, JSON and TypeScript of CommonJS projects then
  * work as they do on AWS, and the bundler says which files it was made of.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -49,6 +49,11 @@ export function handlerBeside(topologyFile: string): string {
 export async function loadUserCode(topologyFile: string, handlerFile?: string): Promise<UserCode> {
   for (const file of [topologyFile, ...(handlerFile === undefined ? [] : [handlerFile])]) {
     if (!existsSync(file)) throw new ConfigurationError(`There is no file ${file}: check its path.`)
+    if (statSync(file).isDirectory()) {
+      const inside = join(file, 'topology.ts')
+      const remedy = existsSync(inside) ? `say ${inside}` : 'name the file in it that exports the topology'
+      throw new ConfigurationError(`${file} is a folder: ${remedy}.`)
+    }
   }
   const build = buildOf(topologyFile)
   const compiledAtMs = systemClock.nowMs()

@@ -1,6 +1,7 @@
 /** Compares hours, late flights and states of airports with the batch computation, for people and as figures. */
 import type { HourlyDelays } from '../../functions/flights/schema.ts'
 import { grouped, table } from '../../lib/local/display/run-display.ts'
+import { counted } from '../cli/words.ts'
 import { type AirportTotals, type BatchTotals, type Departure, type HourTotals, hourKey } from './batch-airports.ts'
 import type { HourOutputs } from './hour-outputs.ts'
 import type { Comparison } from './report.ts'
@@ -97,7 +98,7 @@ export function revisionLines(revisions: readonly HourlyDelays[]): readonly stri
 /** What the hours of all airports have come to, for the display while they run. */
 export function hoursNote({ hours, revised, late, newest }: HourOutputs): string {
   const last = newest && `; last: ${newest.airport} ${newest.hour.slice(0, 13)}h, ${hourText(newest)}`
-  const counts = `${grouped(hours.size)} closed, ${grouped(revised)} revised, ${grouped(late.size)} flights too late`
+  const counts = `${grouped(hours.size)} closed, ${counted(revised, 'revision')}, ${counted(late.size, 'flight')} too late`
   return `hours: ${counts}${last ?? ''}`
 }
 

@@ -37,7 +37,7 @@ export async function reportResult(
   session: Session,
 ): Promise<boolean> {
   const { places, input, flights, airports, options } = job
-  const millrace = `node ${relative('.', join(places.root, 'bin/millrace.ts'))}`
+  const [millrace, whose] = [commandOf(places.root), `--app ${flightsApp.name}`]
   const records = compare(reader.outcomes, batchScan(input, flights, airports))
   const batch = batchAirports(await readSourceLog(app.client, app.streamOf('flights').streamName), airports)
   const perAirport = compareAirports(reader.hours, await statesOf(app), batch)
@@ -49,7 +49,7 @@ export async function reportResult(
   say([
     '',
     `State: ${places.stateDirectory}. Log of the function: ${app.logFile}.`,
-    `Look at the state of an airport with \`${millrace} state get ${airportStage} ATL\`; \`state list ${airportStage}\` lists the airports, \`state explain ${airportStage} ATL\` says what was applied and what is due.`,
+    `Look at the state of an airport with \`${millrace} state get ${airportStage} ATL ${whose}\`; \`state list ${airportStage} ${whose}\` lists the airports, \`state explain ${airportStage} ATL ${whose}\` says what was applied and what is due.`,
   ])
   const isEqual = records.isEqual && perAirport.isEqual
   const { repeats } = reader.outcomes
@@ -67,6 +67,12 @@ export async function reportResult(
         ],
   )
   return isEqual
+}
+
+/** npm runs scripts in the project's folder, with the Node that the project brings. */
+function commandOf(root: string): string {
+  const place = relative('.', root)
+  return place === '' ? 'npm run millrace --' : `node ${join(place, 'bin/millrace.ts')}`
 }
 
 const equalLine =

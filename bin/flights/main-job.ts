@@ -11,7 +11,7 @@ import { grouped, type RunDisplay } from '../../lib/local/display/run-display.ts
 import { ProgressFile } from '../../lib/local/files/progress-file.ts'
 import { type LocalApplication, startLocalApplication } from '../../lib/local/run/application.ts'
 import { plan } from '../../lib/plan/plan.ts'
-import { announceServices, type RunFacts, writeRunFacts } from '../cli/local-run.ts'
+import { announceServices, type RunFacts, readRunFacts, writeRunFacts } from '../cli/local-run.ts'
 import { airportStage } from './airport-states.ts'
 import { checkAirports, readAirports, readFlights } from './data-set.ts'
 import { type ReportedJob, reportResult } from './final-report.ts'
@@ -39,6 +39,7 @@ interface Job extends ReportedJob {
   readonly signal: AbortSignal
 }
 
+const program = 'npm start'
 const firstWeekEnds = '2001-01-08'
 const mostWorkers = 4
 /** How long an interrupted run waits to see its last outputs. */
@@ -53,6 +54,7 @@ export async function runMainJob(
 ): Promise<number> {
   const settings: RunSettings = { limit: options.limit, corrupt: options.corrupt, shards: options.shards }
   const progressFile = join(places.stateDirectory, 'replay.json')
+  if (!options.fresh) await checkOwner(places)
   const found = options.fresh ? undefined : await readProgress(progressFile)
   const isOther = found !== undefined && commandFor(found.settings) !== commandFor(settings)
   if (isOther && !found.finished) throw otherRun(found)
@@ -70,6 +72,16 @@ export async function runMainJob(
   const job = { options, places, settings, ...kept, flights, airports, input, display, signal }
   introduce(job)
   return withApplication(job)
+}
+
+/** What another program has sent is in no batch computation here. */
+async function checkOwner({ stateDirectory }: Places): Promise<void> {
+  const facts = await readRunFacts(stateDirectory)
+  if (facts === undefined || facts.madeBy === program) return
+  throw new ConfigurationError(
+    `${stateDirectory} was used by ${facts.madeBy ?? '`millrace dev`'} last, whose input is none of this job's: add --fresh to drop it and start over.`,
+    { code: usageCode },
+  )
 }
 
 function otherRun({ settings, sent }: ReplayProgress): ConfigurationError {
@@ -154,7 +166,7 @@ async function withApplication(job: Job): Promise<number> {
 /** Other commands find the topology of the run, and its services while it is up. */
 async function tellOthers({ places }: Job, app: LocalApplication, closing: Closing): Promise<void> {
   const [topologyFile, handlerFile] = ['topology', 'handler'].map((name) => fileOf(places, `${name}.ts`))
-  await writeRunFacts(places.stateDirectory, { topologyFile, handlerFile } as RunFacts)
+  await writeRunFacts(places.stateDirectory, { topologyFile, handlerFile, madeBy: program } as RunFacts)
   await announceServices(places.stateDirectory, app.endpoints, closing)
 }
 

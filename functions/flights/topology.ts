@@ -16,6 +16,7 @@ import {
   Topology,
   tumbling,
 } from '../../lib/index.ts'
+// As ES modules import JSON; in a CommonJS project it is `from './airports.json'` alone.
 import airportRows from './airports.json' with { type: 'json' }
 import {
   type Airport,

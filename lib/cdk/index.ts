@@ -1,4 +1,5 @@
 /** Constructs that deploy topologies. Nothing here runs in a function. */
+export type { SinkBinding, SourceBinding } from '../plan/stage-bindings.ts'
 export { Announcer, type AnnouncerProps } from './announcer.ts'
 export { type Bound, bind, type MappingSettings, type SinkConnection, type SourceConnection } from './bind.ts'
 export { CustomSink, type CustomSinkOptions } from './custom-sink.ts'

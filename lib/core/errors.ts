@@ -86,11 +86,30 @@ export function invariant(condition: unknown, message: string): asserts conditio
   if (!condition) throw new MillraceError('invariant', `This is a bug in Millrace: ${message}`)
 }
 
+/** Which step of the topology threw an error, noted on the error itself, as that is all that everyone on its way has. */
+const thrower = Symbol.for('millrace.step')
+
+/**
+ * Notes which step threw, and gives back what was thrown. Whoever notes it first stands, as steps call one another: of those
+ * that an error passes the first one threw it. What cannot be noted on (a text, a frozen error) stays as it is.
+ *
+ * @example
+ * try { next(step(value, record), record) } catch (error) { throw thrownBy('map', error) }
+ */
+export function thrownBy(step: string, thrown: unknown): unknown {
+  if (isError(thrown) && throwerOf(thrown) === undefined) Reflect.defineProperty(thrown, thrower, { value: step })
+  return thrown
+}
+
+const throwerOf = (error: Error): string | undefined => (error as { readonly [thrower]?: string })[thrower]
+
 /** What is known of a thrown value, whatever was thrown: `throw undefined` and `Promise.reject(null)` included. */
 export interface ErrorDescription {
   readonly name: string
   readonly message: string
   readonly code?: string
+  /** The step of the topology that threw it, such as `source "orders" > map`, where that is known. */
+  readonly step?: string
 }
 
 /** True for errors of any realm: in jest, what Node itself throws is no instance of the test's own `Error`. */
@@ -103,7 +122,13 @@ export function describeError(thrown: unknown): ErrorDescription {
   try {
     if (!isError(thrown)) return { name: 'NonError', message: `a step threw ${String(thrown)}, which is not an Error` }
     const { name, message, code } = thrown as Error & { readonly code?: unknown }
-    return { name: String(name), message: String(message), ...(typeof code === 'string' ? { code } : {}) }
+    const step = throwerOf(thrown)
+    return {
+      name: String(name),
+      message: String(message),
+      ...(typeof code === 'string' ? { code } : {}),
+      ...(step === undefined ? {} : { step }),
+    }
   } catch {
     return { name: 'NonError', message: 'a step threw a value that cannot be shown' }
   }
@@ -112,3 +137,25 @@ export function describeError(thrown: unknown): ErrorDescription {
 /** The thrown value as an Error, whatever was thrown. */
 export const errorOf = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(describeError(thrown).message)
+
+/** As many as lead from what threw to the code of the user, mostly. */
+const mostFrames = 6
+
+/**
+ * Where an error was thrown, the innermost first: `file:line:column` alone, as messages and names may quote what was processed.
+ * Empty where the stack says something else than the error.
+ */
+export function framesOf(thrown: unknown): readonly string[] {
+  try {
+    if (!isError(thrown)) return []
+    const { stack, message } = thrown
+    if (stack === undefined) return []
+    // A message of several lines may hold what looks like frames.
+    const told = stack.slice(/^[^\n:]*(?:: )?/.exec(stack)?.[0].length)
+    if (!told.startsWith(`${message}\n`)) return []
+    const frames = told.slice(message.length).matchAll(/^ +at (?:.*\()?([^()\n]+:\d+:\d+)\)?$/gm)
+    return [...frames].map(([, place = '']) => place.replace(/^async /, '')).slice(0, mostFrames)
+  } catch {
+    return []
+  }
+}

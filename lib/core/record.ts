@@ -34,7 +34,8 @@ export interface RecordInfo {
   /**
    * The headers of the source's record, in order; empty where it has none. They go on with its outputs, through any number of
    * `keyBy`s: what a record makes has its headers, be it the result of a step, an aggregate, or a window that it fills or revises.
-   * What a timer or the end of a window puts out comes of no one record, and has none.
+   * What a timer or the end of a window puts out comes of no one record, and has none. Each read gives
+   * copies: where a step changes their bytes, nobody else sees it, nor does its own next attempt.
    *
    * @example
    * orders.keyBy('by-customer', (order) => order.customerId).process('audit', {
@@ -67,6 +68,15 @@ export interface RecordFields {
 
 /** What a record without headers has: one for all. */
 export const noHeaders: readonly RecordHeader[] = Object.freeze([])
+
+/** Copies of headers, for whoever may change their bytes. */
+export const copiesOf = (headers: readonly RecordHeader[]): readonly RecordHeader[] =>
+  headers.length === 0 ? headers : headers.map(({ name, value }) => ({ name, value: new Uint8Array(value) }))
+
+/** The headers of a record as all that comes of it shares them: for those who change nothing in them. */
+export const sharedHeaders = (
+  record: RecordInfo & { readonly rawHeaders?: readonly RecordHeader[] },
+): readonly RecordHeader[] => record.rawHeaders ?? record.headers
 
 /** The text of the last header of that name. Throws a {@link TerminalError} where it is not UTF-8. */
 export function headerText(headers: readonly RecordHeader[], name: string): string | undefined {
@@ -121,6 +131,11 @@ export class SourceRecord implements RecordInfo {
   }
 
   get headers(): readonly RecordHeader[] {
+    return copiesOf(this.rawHeaders)
+  }
+
+  /** The headers as the source gave them. */
+  get rawHeaders(): readonly RecordHeader[] {
     return this.fields.headers ?? noHeaders
   }
 
@@ -148,7 +163,7 @@ export class SourceRecord implements RecordInfo {
 
   get keyBytes(): Uint8Array | undefined {
     const { key } = this.fields
-    return typeof key === 'string' ? Buffer.from(key) : key
+    return key === undefined ? undefined : Buffer.from(key)
   }
 
   /** The payload's bytes, or null for a tombstone. */
@@ -161,7 +176,7 @@ export class SourceRecord implements RecordInfo {
   }
 
   header(name: string): string | undefined {
-    return headerText(this.headers, name)
+    return headerText(this.rawHeaders, name)
   }
 }
 

@@ -1,5 +1,6 @@
+import { thrownBy } from '../core/errors.ts'
 import type { RecordInfo } from '../core/record.ts'
-import { type Emit, refusePromise } from './operator.ts'
+import { type Emit, type LinkContext, refusePromise } from './operator.ts'
 
 /** The arm that takes what no other arm took. */
 export const otherwise: unique symbol = Symbol.for('millrace.otherwise')
@@ -15,12 +16,19 @@ export interface Arm<T> {
 }
 
 /** Links the arms of a branch: a value goes to the first arm that takes it, and to that arm only. */
-export function linkBranch<T>(arms: readonly (Arm<T> & { readonly next: Emit<T> })[]): Emit<T> {
+export function linkBranch<T>(
+  arms: readonly (Arm<T> & { readonly next: Emit<T> })[],
+  { step }: Pick<LinkContext, 'step'>,
+): Emit<T> {
   return (value, record) => {
-    for (const arm of arms) {
-      const takes = arm.takes === otherwise || arm.takes(value, record)
-      if (typeof takes === 'object') refusePromise('branch', takes)
-      if (takes) return arm.next(value, record)
+    try {
+      for (const arm of arms) {
+        const takes = arm.takes === otherwise || arm.takes(value, record)
+        if (typeof takes === 'object') refusePromise('branch', takes)
+        if (takes) return arm.next(value, record)
+      }
+    } catch (error) {
+      throw thrownBy(step, error)
     }
   }
 }

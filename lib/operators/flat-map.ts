@@ -1,3 +1,4 @@
+import { thrownBy } from '../core/errors.ts'
 import type { RecordInfo } from '../core/record.ts'
 import { type Operator, refusePromise } from './operator.ts'
 
@@ -5,12 +6,16 @@ import { type Operator, refusePromise } from './operator.ts'
 export function flatMap<I, O>(step: (value: I, record: RecordInfo) => Iterable<O>): Operator<I, O> {
   return {
     kind: 'flatMap',
-    link: (next) => (value, record) => {
-      const results = step(value, record)
-      refusePromise('flatMap', results)
-      for (const result of results) {
-        if (typeof result === 'object') refusePromise('flatMap', result)
-        next(result, record)
+    link: (next, context) => (value, record) => {
+      try {
+        const results = step(value, record)
+        refusePromise('flatMap', results)
+        for (const result of results) {
+          if (typeof result === 'object') refusePromise('flatMap', result)
+          next(result, record)
+        }
+      } catch (error) {
+        throw thrownBy(context.step, error)
       }
     },
   }

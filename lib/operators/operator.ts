@@ -13,6 +13,8 @@ export type Emit<T> = (value: T, record: RecordInfo) => void
 
 /** What linking may ask the runtime for. */
 export interface LinkContext {
+  /** What errors call the step at hand, such as `source "orders" > map`. */
+  readonly step: string
   /** The runtime's view of a table that an `enrich` step reads. */
   table(name: string): TableView<unknown>
 }

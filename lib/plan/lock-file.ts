@@ -80,10 +80,11 @@ function isStage(value: unknown): value is TopologyLock['stages'][string] {
 }
 
 function isOperator(value: unknown): value is object {
-  const { kind, window, aggregators, states } = (value ?? {}) as Fields
+  const { kind, window, graceMs, aggregators, states } = (value ?? {}) as Fields
   return (
     isText(kind) &&
     (window === undefined || isText(window)) &&
+    (graceMs === undefined || Number.isInteger(graceMs)) &&
     (aggregators === undefined || isText(aggregators) || isRecordOf(aggregators, isText)) &&
     isRecordOf(states, isState)
   )

@@ -7,7 +7,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { type AggregatorKinds, misreadKinds } from '../operators/aggregators/kinds.ts'
-import type { KeyedOperator } from '../operators/keyed/keyed-operator.ts'
+import type { KeyedOperator, WindowTraits } from '../operators/keyed/keyed-operator.ts'
 import type { KeyedStage, Plan, StagePlan } from './plan.ts'
 
 /** One state, by its stored name. */
@@ -22,6 +22,8 @@ export interface OperatorLock {
   readonly kind: string
   /** Of a window operator, such as `tumbling(300000 ms)`: open windows are kept by it. */
   readonly window?: string
+  /** Of windows of event time: by it windows are settled for good. Missing where a release recorded it that did not know it. */
+  readonly graceMs?: number
   /** Of a window operator, too. Missing where a release recorded it that did not know them. */
   readonly aggregators?: AggregatorKinds
   /** By stored name. */
@@ -89,8 +91,11 @@ function operatorLockOf({ kind, window, states, operatorStates }: KeyedOperator)
   for (const [name, state] of states) kept.push([name, { kind: state.kind, version: state.version }])
   // They have no versions: `add` reads what it made itself.
   for (const [name, state] of operatorStates) kept.push([name, { kind: state.kind, version: 1 }])
-  const windows = window === undefined ? {} : { window: window.label, aggregators: window.aggregators }
-  return { kind, ...windows, states: sorted(kept) }
+  return { kind, ...(window && windowLockOf(window)), states: sorted(kept) }
+}
+
+const windowLockOf = ({ label, hasLate, graceMs, aggregators }: WindowTraits) => {
+  return { window: label, ...(hasLate && { graceMs }), aggregators }
 }
 
 const sorted = <V>(entries: readonly (readonly [string, V])[]): Record<string, V> =>
@@ -172,6 +177,7 @@ function compareOperator(
       ...problems,
     ]
   }
+  problems.push(...graceChanged(what, name, locked, current))
   const states = Object.entries(locked.states).flatMap(([state, kept]) => {
     const now = own(current.states, state)
     return now === undefined
@@ -179,6 +185,22 @@ function compareOperator(
       : compareState(`state "${state}" of stage "${stage}"`, state, kept, now)
   })
   return [...problems, ...states]
+}
+
+/**
+ * A settled window is forgotten. Whoever has a longer grace takes a late record for it that begins it anew: a deployment with a
+ * longer grace does, and, where the new grace is shorter, the deployment before, for as long as both run.
+ */
+function graceChanged(what: string, name: string, locked: OperatorLock, current: OperatorLock): readonly LockProblem[] {
+  const { graceMs: before } = locked
+  const { graceMs: now } = current
+  if (before === undefined || now === undefined || before === now) return []
+  const loss = 'a second result that holds late records alone'
+  const message =
+    now > before
+      ? `what was settled by the shorter one gets ${loss}, where one comes within the longer. Where that does not matter, \`millrace lock --accept ${name}\`.`
+      : `while both deployments run, the one before may take a late record for a window that this one has settled, which gets ${loss}. Drain first: \`millrace drain\`, then \`millrace lock --accept ${name}\`.`
+  return [{ name, message: `${what} has a grace of ${now} ms instead of ${before} ms: ${message}` }]
 }
 
 /** What may not become of one state; `what` is what the message calls it. */

@@ -3,10 +3,10 @@
  * driver and the printed description all read what it returns.
  */
 import { ConfigurationError } from '../core/errors.ts'
-import { consumersOf, type Graph, pathTo } from '../topology/graph.ts'
+import { consumersOf, type Graph, type GraphNode, labelOf, pathTo } from '../topology/graph.ts'
 import type { Topology } from '../topology/topology.ts'
 import { refuseUnsound } from './refusals.ts'
-import { type Consumers, isCut, type StagePlan, stagesOf } from './stages.ts'
+import { type Consumers, isCut, reachable, type StagePlan, stagesOf } from './stages.ts'
 import { warningsFor } from './warnings.ts'
 
 export type { Feed, FeedingStage, KeyedStage, StagePlan, StatelessStage } from './stages.ts'
@@ -67,6 +67,17 @@ function hintsFor(graph: Graph, consumers: Consumers): string[] {
     if (node.type === 'operator' && node.kind === 'filter' && node.input.type === 'enrich') {
       return `${pathTo(node)}: where the filter does not need the row of "${node.input.table.name}", put it before the enrichment, so that fewer rows are read.`
     }
-    return []
+    return node.type === 'source' && node.eventTime === undefined ? arrivalHints(node, consumers) : []
   })
+}
+
+/** Windows go by when things happened: by arrival they are others as soon as records wait, or are read again from elsewhere. */
+function arrivalHints(source: GraphNode, consumers: Consumers): string[] {
+  const windows = [...reachable(source, consumers)].filter(
+    (node) => node.type === 'keyed' && node.operator.window?.hasLate === true,
+  )
+  if (windows.length === 0) return []
+  return [
+    `${pathTo(source)}: it says no event time, so ${windows.map(labelOf).join(' and ')} goes by when records arrive in the stream: where they say themselves when they happened, say eventTime, such as eventTime: isoTime((value) => value.at).`,
+  ]
 }

@@ -10,14 +10,13 @@ export const warningsFor = (graph: Graph, consumers: Consumers): string[] => [
 
 /**
  * A window revises its results until its grace has passed. A window behind it that has less grace takes the first results, and
- * the later revisions are late for it.
+ * the later revisions are late for it. Behind that one come its own results, and its late output alone still has those revisions.
  */
 function graceWarnings(graph: Graph, consumers: Consumers): string[] {
   return graph.nodes.flatMap((node) => {
     const trailsMs = windowOf(node)?.trailsMs ?? 0
     if (trailsMs === 0) return []
-    const reached = reachable(node, consumers, (next) => next.type === 'side' && next.input === node)
-    return [...reached].flatMap((behind) => {
+    return [...reachable(node, revisionsOf(node, consumers))].flatMap((behind) => {
       const window = behind === node ? undefined : windowOf(behind)
       if (!window?.hasLate || window.graceMs >= trailsMs) return []
       return [
@@ -26,6 +25,15 @@ function graceWarnings(graph: Graph, consumers: Consumers): string[] {
     })
   })
 }
+
+/** Where the results of a window go on as what they are. */
+const revisionsOf = (node: GraphNode, consumers: Consumers): Consumers =>
+  new Map(
+    [...consumers].map(([from, next]) => {
+      if (!windowOf(from)?.hasLate) return [from, next]
+      return [from, next.filter(({ type }) => (type === 'side') === (from !== node))]
+    }),
+  )
 
 const windowOf = (node: GraphNode) => (node.type === 'keyed' ? node.operator.window : undefined)
 

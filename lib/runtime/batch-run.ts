@@ -1,17 +1,18 @@
 /**
  * One batch on its way through a stateless stage: decode, step, deliver, answer. The invariants stand in stage-runner.ts.
  */
-import { describeError, isRetryable, isTerminal } from '../core/errors.ts'
+import { isRetryable, isTerminal } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
 import type { StatelessStage } from '../plan/plan.ts'
 import { type BatchResult, type PartitionBatch, type PartitionFailure, rest } from './batch.ts'
 import { type DeadLetter, deadLetterOf, type GivenUp } from './dead-letter.ts'
 import { DecodeError, type Decoder, leftOut } from './decode.ts'
 import { Lane, type Made, type NotDelivered, noAnswer, outcomesOf, outOfTime, type Stop } from './lane.ts'
+import { errorFields } from './outbox.ts'
 import type { Ports } from './ports.ts'
 import type { RunTarget, StageProgram } from './program.ts'
 import { ImpureStepError, runTwice } from './purity.ts'
-import { RefusedOutputs } from './refused-outputs.ts'
+import { type GivenUpOutput, RefusedOutputs } from './refused-outputs.ts'
 import type { Sink } from './sink.ts'
 import type { StageSink } from './sinks.ts'
 import type { BatchTables } from './tables.ts'
@@ -65,7 +66,7 @@ export class BatchRun {
       : batch
     const lanes = parts.sinks.map(({ name, sink, key }) => new Lane(name, sink, key, { keepsValues: false }))
     this.#target = { lanes, tables, ordinal: 0, pending: 0, maxPerRecord: parts.maxOutputsPerRecord }
-    this.#deadLetters = new Lane('dead letters', parts.ports.deadLetters as Sink)
+    this.#deadLetters = new Lane('dead letters', parts.ports.deadLetters as Sink, undefined, { keepsValues: false })
     let ordinal = 0
     this.#firstOrdinals = batch.map(({ records }) => {
       const first = ordinal
@@ -107,6 +108,7 @@ export class BatchRun {
         if (value !== leftOut) program.runToLookups(value, record, this.#target)
         return
       } catch (error) {
+        if (error instanceof ImpureStepError) throw error
         // Its keys are not known, so it must come again even if it would not throw any more.
         if (isRetryable(error)) this.#returning.set(record, error)
         if (isRetryable(error) || isTerminal(error) || error instanceof DecodeError) return
@@ -214,19 +216,21 @@ export class BatchRun {
   }
 
   /** Makes a record a dead letter; a dead letter that cannot even be written returns the record. */
-  #giveUp(partition: number, index: number, record: SourceRecord, failure: GivenUp, place = 0): void {
+  #giveUp(partition: number, index: number, record: SourceRecord, failure: GivenUp, place = 0): DeadLetter | undefined {
     const { topology, stage, ports } = this.#parts
     const entry = deadLetterOf(record, failure, { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() })
     try {
       const ordinal = (this.#firstOrdinals[partition] as number) + index
       this.#deadLetters.put({ value: entry, key: entry.id, record, index: place }, ordinal)
-      this.#logDeadLetter(entry)
+      this.#logDeadLetter(entry, failure.error)
+      return entry
     } catch (error) {
       this.#fail(partition, index, error)
+      return undefined
     }
   }
 
-  #logDeadLetter(entry: DeadLetter): void {
+  #logDeadLetter(entry: DeadLetter, error: unknown): void {
     if (this.#deadLettersMade++ >= deadLettersLogged) return
     const { source, partition, position, subPosition, reason } = entry
     const { code, phase, attempts } = reason
@@ -235,6 +239,7 @@ export class BatchRun {
       partition,
       position,
       subPosition,
+      ...errorFields(error),
       code,
       phase,
       attempts,
@@ -248,12 +253,16 @@ export class BatchRun {
     const waiting = [...this.#target.lanes, this.#deadLetters].filter((lane) => lane.items.length > 0)
     if (waiting.length > 1) await Promise.all(waiting.map((lane) => this.#deliverLane(lane, refused)))
     else if (waiting[0]) await this.#deliverLane(waiting[0], refused)
-    for (const { ordinal, failure, index: place } of refused.givenUp()) {
-      const { partition, index } = this.#placeOf(ordinal)
-      const record = (this.#batch[partition] as PartitionBatch).records.at(index) as SourceRecord
-      this.#giveUp(partition, index, record, failure, place)
-    }
-    if (this.#deadLetters.items.length > 0) await this.#deliverLane(this.#deadLetters, refused)
+    await refused.giveUp(
+      (output) => this.#giveUpOutput(output),
+      () => this.#deliverLane(this.#deadLetters, refused),
+    )
+  }
+
+  #giveUpOutput({ ordinal, failure, index: place }: GivenUpOutput): DeadLetter | undefined {
+    const { partition, index } = this.#placeOf(ordinal)
+    const record = (this.#batch[partition] as PartitionBatch).records.at(index) as SourceRecord
+    return this.#giveUp(partition, index, record, failure, place)
   }
 
   async #deliverLane(lane: Lane, refused: RefusedOutputs): Promise<void> {
@@ -302,12 +311,10 @@ export class BatchRun {
       logger.warn('more partitions go back to their source', { count: failures.length - failuresLogged })
     }
     for (const failure of failures.slice(0, failuresLogged)) {
-      const { name, code } = describeError(failure.error)
       logger.warn('a partition goes back to its source from here', {
         partition: failure.partition,
         index: failure.index,
-        error: name,
-        code,
+        ...errorFields(failure.error),
       })
     }
   }

@@ -16,9 +16,12 @@ export interface DeadLetterReason extends ErrorDescription {
 
 /** A dead letter as every transport carries it: JSON, bytes in base64. */
 export interface DeadLetter {
-  /** The format version of Millrace: a reader refuses a newer one. */
-  readonly formatVersion: 1
-  /** Names the record for ever; a redrive carries it. */
+  /**
+   * The format version of Millrace: a reader refuses a newer one. It is 2 only where `recordIn` is set, which releases that know 1 alone
+   * would take for a record without bytes.
+   */
+  readonly formatVersion: 1 | 2
+  /** Names the record, or the output of it that a sink refused, for ever; a redrive carries that of a record. */
   readonly id: string
   readonly topology: string
   readonly stage: string
@@ -51,16 +54,25 @@ export interface DeadLetter {
   readonly applied?: true
   /** Of the phase `sink`: the output that was refused. Releases before it say nothing of it. */
   readonly output?: RefusedOutput
+  /**
+   * Of an output that is not the first refused one of its step: the id of the first one's dead letter, which has the record's key, payload
+   * and headers for all of them.
+   */
+  readonly recordIn?: string
 }
 
-/** An output that a sink refused for good. */
-export interface RefusedOutput {
+/** Which output of its step it is. */
+export interface OutputName {
   readonly sink: string
   /** Place among the outputs of its step to that sink, from 0. */
   readonly index: number
+}
+
+/** An output that a sink refused for good. */
+export interface RefusedOutput extends OutputName {
   /**
-   * The value, JSON or tagged JSON, in base64; null where it cannot be written so, where the entry would be too large with it, and in a
-   * stage without state, whose steps make it again of the record.
+   * The value as it was put out, JSON or tagged JSON, in base64; null where it cannot be written so, where the entry would be too large with
+   * it, and in a stage that keeps nothing, whose steps make it again of the record.
    */
   readonly value: string | null
   /** The timer that put it out, a window's too; missing where the step of a record did. */
@@ -82,8 +94,8 @@ export interface GivenUp {
   readonly attempts: number
   /** The output, where only that is given up. */
   readonly output?: RefusedOutput
-  /** Whether it is one of several of its step: each then has an identity of its own. @default false */
-  readonly isOneOfSeveral?: boolean
+  /** The first output of the same step that is given up, whose dead letter holds the record; missing for that one itself. */
+  readonly first?: OutputName | undefined
 }
 
 /** Where a record stood in the stream of a keyed stage. */
@@ -137,13 +149,12 @@ export function deadLetterOf(
   where: { readonly topology: string; readonly stage: string; readonly failedAtMs: number },
   more: Partial<Pick<DeadLetter, 'id' | 'keyed' | 'ownMarkMs' | 'applied' | 'generation'>> = {},
 ): DeadLetter {
-  const { error, phase, attempts, output, isOneOfSeveral } = failure
+  const { error, phase, attempts, output, first } = failure
   const description = describeError(error)
   const { id = deadLetterIdOf(record), ...rest } = more
-  const { keyBytes, payload } = record
   return {
-    formatVersion: 1,
-    id: output && isOneOfSeveral ? `${id}/${output.sink}/${output.index}` : id,
+    formatVersion: first ? 2 : 1,
+    id: output ? outputIdOf(id, output) : id,
     ...where,
     source: record.source,
     partition: record.partition,
@@ -151,10 +162,24 @@ export function deadLetterOf(
     subPosition: record.subPosition,
     arrivalTimeMs: record.arrivalTimeMs,
     reason: { ...description, code: description.code ?? 'step-failed', phase, attempts },
-    key: keyBytes === undefined ? null : base64(keyBytes),
-    payload: payload === null ? null : base64(payload),
-    headers: record.headers.map((header) => ({ name: header.name, value: base64(header.value) })),
+    ...(first ? noContent : contentOf(record)),
     ...rest,
     ...(output && { output }),
+    ...(first && { recordIn: outputIdOf(id, first) }),
+  }
+}
+
+const outputIdOf = (id: string, { sink, index }: OutputName): string => `${id}/${sink}/${index}`
+
+/** What a record held, as its dead letter has it. */
+export type DeadLetterContent = Pick<DeadLetter, 'key' | 'payload' | 'headers'>
+
+const noContent: DeadLetterContent = { key: null, payload: null, headers: [] }
+
+function contentOf({ keyBytes, payload, headers }: SourceRecord): DeadLetterContent {
+  return {
+    key: keyBytes === undefined ? null : base64(keyBytes),
+    payload: payload === null ? null : base64(payload),
+    headers: headers.map(({ name, value }) => ({ name, value: base64(value) })),
   }
 }

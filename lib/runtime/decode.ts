@@ -2,6 +2,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { isRetryable, TerminalError } from '../core/errors.ts'
 import type { SourceRecord } from '../core/record.ts'
+import { checkedEventTime } from '../time/event-time.ts'
 import type { SourceNode } from '../topology/graph.ts'
 import type { DeadLetterReason } from './dead-letter.ts'
 import type { Ports } from './ports.ts'
@@ -52,7 +53,7 @@ function onceDecoderOf(source: SourceNode, freezes: boolean): (record: SourceRec
       }
       if (eventTime) {
         phase = 'event-time'
-        record.eventTimeMs = eventTime.extract(value)
+        record.eventTimeMs = checkedEventTime(eventTime.extract(value))
         trace?.note(`the event time ${of}`, record.eventTimeMs)
       }
       if (freezes) freeze(value)

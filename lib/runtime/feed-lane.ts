@@ -1,6 +1,6 @@
 /** Outputs on their way to a keyed stage: records of frames, made inside the step that emits them. */
 import { TerminalError } from '../core/errors.ts'
-import type { RecordHeader, RecordInfo } from '../core/record.ts'
+import { type RecordHeader, type RecordInfo, sharedHeaders } from '../core/record.ts'
 import type { SlotMemo } from '../core/slot.ts'
 import { encodeValue } from '../core/tagged-json.ts'
 import type { Feed } from '../plan/plan.ts'
@@ -91,7 +91,8 @@ export class FeedLane {
 }
 
 /** The headers that go on with the outputs of a record; undefined where it has none. */
-function headersOf({ headers }: RecordInfo): readonly RecordHeader[] | undefined {
+function headersOf(record: RecordInfo): readonly RecordHeader[] | undefined {
+  const headers = sharedHeaders(record)
   if (headers.length === 0) return undefined
   if (headers.every(({ name }) => name.isWellFormed())) return headers
   throw new TerminalError('a header of the record has a name with half a surrogate pair, which UTF-8 cannot hold', {

@@ -75,7 +75,16 @@ export async function withinDeadline<T>(
     })
   })
   try {
-    return await work({ signal: abort.signal, atMs, closing: closing.signal, late: late.promise })
+    return await work({
+      signal: abort.signal,
+      atMs,
+      closing: closing.signal,
+      late: late.promise,
+      isOver() {
+        if (clock.nowMs() > deadlineMs) abort.abort()
+        return abort.signal.aborted
+      },
+    })
   } finally {
     cancel()
   }

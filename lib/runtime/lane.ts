@@ -5,6 +5,8 @@
  * given, has delivered nothing.
  */
 import { describeError, RetryableError } from '../core/errors.ts'
+import { notPlain, plainCopy } from '../core/plain-copy.ts'
+import { encodeValue } from '../core/tagged-json.ts'
 import type { FiredTimer } from './dead-letter.ts'
 import type { StepPlace } from './feed-lane.ts'
 import { LatestOnly } from './latest-only.ts'
@@ -12,8 +14,8 @@ import type { Outcome, Output, Sink } from './sink.ts'
 
 /** Where an item comes from. */
 export interface Made {
-  /** Undefined in a stage that keeps no state, where the record makes it again. */
-  readonly value: unknown
+  /** Undefined where the record makes it again. */
+  readonly value: ValuePutOut | undefined
   /** Place among the outputs of its step to the sink. */
   readonly index: number
   /** The place of its record in the batch. */
@@ -22,6 +24,33 @@ export interface Made {
   readonly step: StepPlace | undefined
   /** The timer that put it out, if one did. */
   readonly timer: FiredTimer | undefined
+}
+
+/**
+ * A value as it was put out, whatever its step does with it afterwards. It is written only where it is asked for, as few are; what is no
+ * plain data cannot be copied, and is written at once.
+ */
+export class ValuePutOut {
+  readonly #copy: unknown
+  readonly #text: string | null | undefined
+
+  constructor(value: unknown) {
+    this.#copy = plainCopy(value)
+    this.#text = this.#copy === notPlain ? written(value) : undefined
+  }
+
+  /** JSON or tagged JSON; null for what neither can hold, such as what a sink of the user's own takes. */
+  get text(): string | null {
+    return this.#text === undefined ? written(this.#copy) : this.#text
+  }
+}
+
+function written(value: unknown): string | null {
+  try {
+    return encodeValue(value, 'a dead letter')
+  } catch {
+    return null
+  }
 }
 
 /** What waited for one sink. */
@@ -54,7 +83,7 @@ export class Lane {
   put(output: Output, ordinal: number, step?: StepPlace, timer?: FiredTimer): void {
     this.items.push(this.sink.prepare(output))
     const { value, index } = output
-    this.#made.push(this.#keepsValues ? { value, index, ordinal, step, timer } : ordinal)
+    this.#made.push(this.#keepsValues ? { value: new ValuePutOut(value), index, ordinal, step, timer } : ordinal)
   }
 
   /** Takes back what the record at hand has added, and says how many items that were. */
@@ -95,6 +124,11 @@ export interface Stop {
   readonly atMs: number
   readonly closing: AbortSignal
   readonly late: Promise<undefined>
+  /**
+   * Whether `signal` has aborted. Where the clock says that the deadline itself has passed it aborts now: in a process that was frozen
+   * the timer which would have done it runs late. To be asked before anything is sent.
+   */
+  isOver(): boolean
 }
 
 export const outOfTime = (): RetryableError =>
@@ -103,7 +137,7 @@ export const outOfTime = (): RetryableError =>
 /** A sink's answer, or `retry` for every item where there is none that can be trusted. */
 export async function outcomesOf(lane: Lane, items: readonly unknown[], stop: Stop): Promise<readonly Outcome[]> {
   const nothingDelivered = (error: Error): Outcome[] => items.map(() => ({ status: 'retry', error }))
-  if (stop.signal.aborted) return nothingDelivered(outOfTime())
+  if (stop.isOver()) return nothingDelivered(outOfTime())
   try {
     const outcomes = await Promise.race([lane.sink.deliver(items, { signal: stop.signal }), stop.late])
     if (outcomes === undefined) return nothingDelivered(tooLate(lane))

@@ -7,14 +7,15 @@ import { ConfigurationError, RetryableError } from '../core/errors.ts'
 import type { FeedingStage, KeyedStage } from '../plan/plan.ts'
 import type { StateStore } from '../state/state-store.ts'
 import type { PartitionLineage } from './progress/lineage.ts'
-import { declaredStates, mergedStates, type RecordedStates } from './recorded-states.ts'
+import { progressName } from './progress/open.ts'
+import { declaredStates, inManifest, mergedStates, recordedIn, type StatesOfManifest } from './recorded-states.ts'
 
 /** The format version of the manifest. */
 const format = 1
 
 type Log = 'stream' | 'topic'
 
-type Manifest = {
+type Manifest = StatesOfManifest & {
   readonly format: number
   readonly topology: string
   readonly stage: string
@@ -22,8 +23,6 @@ type Manifest = {
   readonly slots?: number
   /** Missing where the stage reads a stream, whose numbers a topic does not go on with; and where it keeps no keys. */
   readonly log?: 'topic'
-  /** Missing where a release wrote it that did not record them, and where the stage keeps no keys. */
-  readonly states?: RecordedStates
   /** What it sends to each keyed stage goes there. Missing where it feeds none, or a release wrote it that did not record them. */
   readonly feeds?: { readonly [stage: string]: Log }
 }
@@ -40,11 +39,13 @@ export interface ManifestParts {
 
 export class StageManifest {
   readonly #store: StateStore
+  readonly #lineage: PartitionLineage
   readonly #declared: Manifest
   #isChecked = false
 
   constructor({ topology, stage, store, lineage, lineageOf }: ManifestParts) {
     this.#store = store
+    this.#lineage = lineage
     const feeds = stage.feeds.map((feed) => [feed.stage, logOf(lineageOf(feed.stage))] as const)
     this.#declared = {
       format,
@@ -53,7 +54,7 @@ export class StageManifest {
       ...(stage.kind === 'keyed' && {
         slots: stage.slots,
         ...(logOf(lineage) === 'topic' && { log: 'topic' as const }),
-        states: declaredStates(stage),
+        ...inManifest(declaredStates(stage)),
       }),
       ...(feeds.length > 0 && { feeds: Object.fromEntries(feeds) }),
     }
@@ -61,17 +62,46 @@ export class StageManifest {
 
   /**
    * Throws a {@link ConfigurationError} where the table belongs to another stage, or to this one with other slots or another kind of log,
-   * or holds a state of another kind; and where the stage would send on to a keyed stage by another kind of log than before.
+   * or holds a state of another kind; and where the stage would send on to a keyed stage by another kind of log than before. `partition` is
+   * one that the stage is at work in.
    */
-  async check(signal: AbortSignal): Promise<void> {
+  async check(signal: AbortSignal, partition?: string): Promise<void> {
     while (!this.#isChecked) {
       const found = (await this.#store.readManifest(signal)) as Manifest | undefined
       // Where another container was first, what that one wrote is compared.
       this.#isChecked =
-        found === undefined
-          ? await this.#store.writeManifest(this.#declared, signal)
-          : await this.#add(found, this.#merged(found), signal)
+        found === undefined ? await this.#begin(partition, signal) : await this.#add(found, this.#merged(found), signal)
     }
+  }
+
+  /** Where there is no manifest: false where another container has written one meanwhile. */
+  async #begin(partition: string | undefined, signal: AbortSignal): Promise<boolean> {
+    const { slots, feeds = {} } = this.#declared
+    // Keyed stages have a manifest from their first batch on. Stages that only feed them had none at first, and streams alone.
+    const fed = slots === undefined ? Object.keys(feeds).find((name) => feeds[name] === 'topic') : undefined
+    if (fed !== undefined && (await this.#hasProgress(partition, signal))) {
+      if ((await this.#store.readManifest(signal)) === undefined) throw this.#movedUnrecorded(fed)
+    }
+    return this.#store.writeManifest(this.#declared, signal)
+  }
+
+  /** Whether the stage has been at work already: the partition at hand is the likeliest to say so, but any other may. */
+  async #hasProgress(partition: string | undefined, signal: AbortSignal): Promise<boolean> {
+    const hasProgressIn = async (one: string): Promise<boolean> =>
+      (await this.#store.readProgress(progressName(this.#declared.stage, one), signal)) !== undefined
+    if (partition !== undefined && (await hasProgressIn(partition))) return true
+    for (const other of await this.#lineage.list(signal)) {
+      if (other.partition !== partition && (await hasProgressIn(other.partition))) return true
+    }
+    return false
+  }
+
+  #movedUnrecorded(fed: string): ConfigurationError {
+    const { stage, topology } = this.#declared
+    return new ConfigurationError(
+      `stage "${stage}" of topology "${topology}" would send to stage "${fed}" by a topic, but its progress is of a release that recorded nothing of that and sent by streams: where "${fed}" had one, it goes on with that alone, so nothing is sent. Deploy this release on streams first; then keyed stages may be on topics that have other names, and with them new state.`,
+      { code: 'log-changed' },
+    )
   }
 
   async #add(found: Manifest, merged: Manifest, signal: AbortSignal): Promise<boolean> {
@@ -84,7 +114,7 @@ export class StageManifest {
     this.#compare(found)
     return {
       ...found,
-      ...(states && { states: mergedStates(stage, found.states ?? {}, states) }),
+      ...(states && inManifest(mergedStates(stage, recordedIn(found), recordedIn(this.#declared)))),
       ...(feeds && { feeds: this.#mergedFeeds(found.feeds ?? {}, feeds) }),
     }
   }

@@ -7,7 +7,7 @@
  *    That dead letter is sent before `deliver` answers, whatever else of other steps was refused: others may count on its record.
  *    Where something of its own step comes again, it does too (refused-outputs.ts 2).
  */
-import { describeError, RetryableError } from '../core/errors.ts'
+import { describeError, framesOf, RetryableError } from '../core/errors.ts'
 import type { RecordInfo } from '../core/record.ts'
 import type { DeadLetter, GivenUp } from './dead-letter.ts'
 import type { FeedLane, StepPlace } from './feed-lane.ts'
@@ -18,7 +18,7 @@ import { Lane, type Made, type NotDelivered, noAnswer, outcomesOf, type Stop } f
 import type { Ports } from './ports.ts'
 import type { RunTarget } from './program.ts'
 import type { SentPositions } from './progress/progress.ts'
-import { RefusedOutputs } from './refused-outputs.ts'
+import { type GivenUpOutput, RefusedOutputs } from './refused-outputs.ts'
 import type { StageSink } from './sinks.ts'
 import type { BatchTables } from './tables.ts'
 
@@ -55,7 +55,9 @@ export class Outbox {
 
   constructor(parts: OutboxParts) {
     this.#parts = parts
-    this.#deadLetters = new Lane('dead letters', parts.ports.deadLetters as StageSink['sink'])
+    this.#deadLetters = new Lane('dead letters', parts.ports.deadLetters as StageSink['sink'], undefined, {
+      keepsValues: false,
+    })
     this.target = {
       lanes: parts.sinks.map(({ name, sink, key }) => new Lane(name, sink, key)),
       feeds: parts.feeds.map(({ lane }) => lane),
@@ -99,14 +101,14 @@ export class Outbox {
   /** Makes the record at that place a dead letter. Throws where the dead letters cannot take it. */
   giveUp(ordinal: number, failure: GivenUp): void {
     const { entry, record } = this.#parts.deadLetterOf(ordinal, failure)
-    this.putDeadLetter(ordinal, entry, record)
+    this.putDeadLetter(ordinal, entry, record, failure.error)
   }
 
   /** Adds a dead letter that belongs to the record at that place; `index` tells several of one record apart. Throws where the dead letters cannot take it. */
-  putDeadLetter(ordinal: number, entry: DeadLetter, record: RecordInfo, index = 0): void {
+  putDeadLetter(ordinal: number, entry: DeadLetter, record: RecordInfo, error: unknown, index = 0): void {
     this.#deadLetters.put({ value: entry, key: entry.id, record, index }, ordinal)
     this.target.pending++
-    this.#log(entry)
+    this.#log(entry, error)
   }
 
   /**
@@ -124,6 +126,8 @@ export class Outbox {
     stop: Stop,
     batch: { readonly markMs: number; readonly completeThrough: number; readonly firstOrdinal: number },
   ): Promise<Undelivered | undefined> {
+    // Frames find the signal aborted, and lanes ask for themselves.
+    stop.isOver()
     const refused: Undelivered[] = []
     const outputs = new RefusedOutputs(this.target.lanes)
     const work: Promise<void>[] = []
@@ -142,8 +146,10 @@ export class Outbox {
       )
     }
     await Promise.race([Promise.all(work), stop.late.then(() => void refused.push(tooLate(batch.firstOrdinal)))])
-    this.#giveUpOutputs(outputs, refused)
-    if (this.#deadLetters.items.length > 0) await this.#deliverLane(this.#deadLetters, stop, refused, outputs)
+    await outputs.giveUp(
+      (output) => this.#giveUpOutput(output, refused),
+      () => this.#deliverLane(this.#deadLetters, stop, refused, outputs),
+    )
     this.target.pending = 0
     return refused.reduce<Undelivered | undefined>(
       (first, one) => (first && first.ordinal <= one.ordinal ? first : one),
@@ -174,22 +180,23 @@ export class Outbox {
     refused.push({ ordinal: made.ordinal, error: outcome.error })
   }
 
-  #giveUpOutputs(outputs: RefusedOutputs, refused: Undelivered[]): void {
-    for (const { ordinal, step, failure, index } of outputs.givenUp()) {
-      try {
-        const { entry, record } = this.#parts.deadLetterOf(ordinal, failure, step)
-        this.putDeadLetter(ordinal, entry, record, index)
-      } catch (error) {
-        refused.push({ ordinal, error })
-      }
+  #giveUpOutput({ ordinal, step, failure, index }: GivenUpOutput, refused: Undelivered[]): DeadLetter | undefined {
+    try {
+      const { entry, record } = this.#parts.deadLetterOf(ordinal, failure, step)
+      this.putDeadLetter(ordinal, entry, record, failure.error, index)
+      return entry
+    } catch (error) {
+      refused.push({ ordinal, error })
+      return undefined
     }
   }
 
-  #log({ stage, source, partition, position, subPosition, reason }: DeadLetter): void {
+  #log({ stage, source, partition, position, subPosition, reason }: DeadLetter, error: unknown): void {
     const { code, phase, attempts } = reason
     if (this.#deadLettersMade++ >= deadLettersLogged) return
     const place = { stage, source, partition, position, subPosition }
-    this.#parts.ports.logger.warn('a record became a dead letter', { ...place, code, phase, attempts })
+    const fields = { ...place, ...errorFields(error), code, phase, attempts }
+    this.#parts.ports.logger.warn('a record became a dead letter', fields)
   }
 }
 
@@ -206,6 +213,7 @@ const toldInFull: ReadonlySet<string> = new Set([
   'frame-newer',
   'frame-refused',
   'lineage-unusable',
+  'log-changed',
   'newer-format',
   'newer-schema',
   'partition-unknown',
@@ -218,7 +226,14 @@ const toldInFull: ReadonlySet<string> = new Set([
 ])
 
 /** What a log line may say of an error: not its message, which may quote a value, unless it is one of ours to act on. */
-export const errorFields = (error: unknown): Readonly<Record<string, string | undefined>> => {
-  const { name, code, message } = describeError(error)
-  return { error: name, code, ...(code !== undefined && toldInFull.has(code) ? { message } : {}) }
+export const errorFields = (error: unknown): Readonly<Record<string, unknown>> => {
+  const { name, code, message, step } = describeError(error)
+  const frames = framesOf(error)
+  return {
+    error: name,
+    code,
+    ...(code !== undefined && toldInFull.has(code) ? { message } : {}),
+    ...(step === undefined ? {} : { step }),
+    ...(frames.length === 0 ? {} : { frames }),
+  }
 }

@@ -4,7 +4,7 @@
  * The program is shared by the invocations of an execution environment, which may overlap. Whatever belongs to one
  * invocation (lanes, tables) is handed in with every run, and a run never awaits.
  */
-import { invariant, TerminalError } from '../core/errors.ts'
+import { invariant, TerminalError, thrownBy } from '../core/errors.ts'
 import type { RecordInfo, SourceRecord } from '../core/record.ts'
 import { linkBranch } from '../operators/branch.ts'
 import type { TableView } from '../operators/enrich/table.ts'
@@ -15,7 +15,7 @@ import type { StagePlan } from '../plan/plan.ts'
 import type { KeyDraft } from '../state/key-draft.ts'
 import { keyOfText } from '../state/key-encoding.ts'
 import type { StateValue } from '../state/state-store.ts'
-import { consumersOf, type GraphNode, type KeyedNode, labelOf, type ToNode } from '../topology/graph.ts'
+import { consumersOf, type GraphNode, type KeyedNode, labelOf, pathTo, type ToNode } from '../topology/graph.ts'
 import type { FiredTimer } from './dead-letter.ts'
 import type { FeedLane, StepPlace } from './feed-lane.ts'
 import type { Lane } from './lane.ts'
@@ -70,7 +70,7 @@ export class StageProgram {
   readonly #lookups: Emit<unknown>
   readonly #traces: boolean
   /** What the timers of keyed operators call, by the operator's name. */
-  readonly #timers = new Map<string, KeyedLink<unknown>>()
+  readonly #timers = new Map<string, { readonly link: KeyedLink<unknown>; readonly step: string }>()
   #target: RunTarget | undefined
 
   constructor(stage: StagePlan, options: { readonly traces?: boolean } = {}) {
@@ -78,7 +78,7 @@ export class StageProgram {
     this.#traces = options.traces === true
     this.#steps = this.#link(
       () => true,
-      (node) => this.#toLane(stage.sinks.indexOf(node.sink.name)),
+      (node) => this.#toLane(stage.sinks.indexOf(node.sink.name), pathTo(node)),
     )
     const leads = this.#leadingToLookups()
     this.#lookups = this.#link(
@@ -97,19 +97,24 @@ export class StageProgram {
   fire({ domain, name, timeMs }: DueTimer, target: RunTarget): void {
     this.#target = target
     // A timer of an operator that is no more fires into the void.
-    this.#timers.get(operatorOf(name))?.fire?.(domain, name, timeMs)
+    const operator = this.#timers.get(operatorOf(name))
+    try {
+      operator?.link.fire?.(domain, name, timeMs)
+    } catch (error) {
+      throw thrownBy(`${operator?.step} > timer "${name}"`, error)
+    }
   }
 
   /** Lets a timer pass whose firing was given up. */
   skip({ domain, name, timeMs }: DueTimer, target: RunTarget): void {
     this.#target = target
-    this.#timers.get(operatorOf(name))?.skip?.(domain, name, timeMs)
+    this.#timers.get(operatorOf(name))?.link.skip?.(domain, name, timeMs)
   }
 
   /** Lets a timer pass where even `skip` throws: its operator begins anew. */
   drop({ name }: DueTimer, target: RunTarget): void {
     this.#target = target
-    this.#timers.get(operatorOf(name))?.drop?.()
+    this.#timers.get(operatorOf(name))?.link.drop?.()
   }
 
   /** Runs a record as far as the lookups, so that they learn its keys. */
@@ -122,6 +127,7 @@ export class StageProgram {
     const consumers = consumersOf(this.#stage)
     const linked = new Map<GraphNode, Emit<unknown>>()
     const context = this.#context()
+    const contextOf = (node: GraphNode): KeyedLinkContext => ({ ...context, step: stepOf(node) })
     const ends = new Map<GraphNode, number>(this.#stage.feeds.map(({ keyBy }, index) => [keyBy, index]))
     const after = (node: GraphNode): Emit<unknown> =>
       this.#traced(
@@ -138,10 +144,11 @@ export class StageProgram {
     const build = (node: GraphNode): Emit<unknown> => {
       if (node.type === 'to') return toSink(node)
       const feed = ends.get(node)
-      if (feed !== undefined) return this.#toFeed(feed)
-      if (node.type === 'keyed') return this.#linkKeyed(node, this.#afterKeyed(node, after), sideOf(node), context)
-      if (node.type === 'branch') return linkBranch(this.#armsOf(node, consumers, keep, after))
-      if (node.type === 'operator' || node.type === 'enrich') return node.operator.link(after(node), context)
+      if (feed !== undefined) return this.#toFeed(feed, pathTo(node))
+      if (node.type === 'keyed')
+        return this.#linkKeyed(node, this.#afterKeyed(node, after), sideOf(node), contextOf(node))
+      if (node.type === 'branch') return linkBranch(this.#armsOf(node, consumers, keep, after), contextOf(node))
+      if (node.type === 'operator' || node.type === 'enrich') return node.operator.link(after(node), contextOf(node))
       return after(node)
     }
     const sideOf = (node: KeyedNode) => (name: string) => {
@@ -153,7 +160,7 @@ export class StageProgram {
   }
 
   /** What keyed steps ask for is that of whichever record is running. */
-  #context(): KeyedLinkContext {
+  #context(): Omit<KeyedLinkContext, 'step'> {
     const keyed = (): KeyedTarget => {
       const target = (this.#target as RunTarget).keyed
       invariant(target, 'a keyed step runs in a stage without state')
@@ -176,8 +183,14 @@ export class StageProgram {
     context: KeyedLinkContext,
   ): Emit<unknown> {
     const link = node.operator.link(next, side, context)
-    this.#timers.set(node.name, link)
-    return link.record
+    this.#timers.set(node.name, { link, step: context.step })
+    return (value, record) => {
+      try {
+        link.record(value, record)
+      } catch (error) {
+        throw thrownBy(context.step, error)
+      }
+    }
   }
 
   /** Side outputs leave by their own nodes; of an operator that emits per batch each output is marked as one of those. */
@@ -215,14 +228,18 @@ export class StageProgram {
     }
   }
 
-  #toFeed(index: number): Emit<unknown> {
+  #toFeed(index: number, step: string): Emit<unknown> {
     return (value, record) => {
       const target = this.#target as RunTarget
       const lane = target.feeds?.[index]
       invariant(lane && target.place, 'a stage that feeds another runs without its lanes')
       if (lane.items.length - lane.mark >= target.maxPerRecord) refuseMore(`stage "${lane.stage}"`, target.maxPerRecord)
       noteLatest(lane, target)
-      lane.push(value, record, target.place)
+      try {
+        lane.push(value, record, target.place)
+      } catch (error) {
+        throw thrownBy(step, error)
+      }
       target.trace?.note(`the key function of keyBy "${lane.stage}"`, lane.items.at(-1)?.record.key)
       target.pending++
     }
@@ -242,22 +259,15 @@ export class StageProgram {
     })
   }
 
-  #toLane(index: number): Emit<unknown> {
+  #toLane(index: number, step: string): Emit<unknown> {
     return (value, record) => {
       const target = this.#target as RunTarget
       const lane = target.lanes[index] as Lane
-      if (lane.items.length - lane.mark >= target.maxPerRecord) refuseMore(`sink "${lane.name}"`, target.maxPerRecord)
-      noteLatest(lane, target)
-      const key = lane.key === undefined ? undefined : keyOf(lane, value)
-      target.trace?.note(`the key function of sink "${lane.name}"`, key)
-      const { keyed } = target
-      const output = {
-        value,
-        key,
-        record: keyed?.outputRecord() ?? record,
-        index: lane.items.length - lane.mark,
+      try {
+        putInLane(lane, value, record, target)
+      } catch (error) {
+        throw thrownBy(step, error)
       }
-      lane.put(output, target.ordinal, target.place, keyed?.timer)
       target.pending++
     }
   }
@@ -299,6 +309,19 @@ function toAll(consumers: readonly Emit<unknown>[]): Emit<unknown> {
     for (const consumer of consumers) consumer(value, record)
   }
 }
+
+function putInLane(lane: Lane, value: unknown, record: RecordInfo, target: RunTarget): void {
+  if (lane.items.length - lane.mark >= target.maxPerRecord) refuseMore(`sink "${lane.name}"`, target.maxPerRecord)
+  noteLatest(lane, target)
+  const key = lane.key === undefined ? undefined : keyOf(lane, value)
+  target.trace?.note(`the key function of sink "${lane.name}"`, key)
+  const { keyed } = target
+  const output = { value, key, record: keyed?.outputRecord() ?? record, index: lane.items.length - lane.mark }
+  lane.put(output, target.ordinal, target.place, keyed?.timer)
+}
+
+/** A branch has no name in the way to what is behind it: its arms have. */
+const stepOf = (node: GraphNode): string => (node.type === 'branch' ? `${pathTo(node)} > branch` : pathTo(node))
 
 function refuseMore(where: string, most: number): never {
   throw new TerminalError(

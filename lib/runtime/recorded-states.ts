@@ -7,6 +7,8 @@
  * 2. What was declared once is not forgotten, as its values may be there still. So a name is used again for the same kind only.
  * 3. Schema versions are recorded and not compared: a deployment that wrote nothing yet can be rolled back. Each value says its
  *    own version, and one that is newer than ours waits where it is met.
+ * 4. What a release adds to it is a field of the manifest itself. A container of the release before, which begins while a deployment
+ *    rolls out, keeps fields that it does not know, and writes anew what it has of a state.
  */
 import { ConfigurationError } from '../core/errors.ts'
 import { type AggregatorKinds, mergedKinds, misreadKinds } from '../operators/aggregators/kinds.ts'
@@ -24,6 +26,14 @@ export type RecordedState = {
 /** By stored name. */
 export type RecordedStates = { readonly [name: string]: RecordedState }
 
+/** What a manifest has of states. */
+export type StatesOfManifest = {
+  /** Missing where a release wrote it that did not record them, and where the stage keeps no keys. */
+  readonly states?: RecordedStates
+  /** By the stored name of the state. Another release had them in the states themselves: both are read. */
+  readonly aggregators?: { readonly [name: string]: AggregatorKinds }
+}
+
 /** What a stage declares, as a manifest has it. */
 export const declaredStates = (stage: KeyedStage): RecordedStates => statesOf(operatorsOf(stage))
 
@@ -38,6 +48,29 @@ export function statesOf(operators: KeyedStageLock['operators']): RecordedStates
     for (const [name, state] of Object.entries(states)) declared[name] = { ...state, ...gathered }
   }
   return declared
+}
+
+/** What a manifest says, each state with its aggregators. */
+export function recordedIn({ states = {}, aggregators = {} }: StatesOfManifest): RecordedStates {
+  const whole = Object.entries(states).map(([name, state]) => {
+    const kinds = Object.hasOwn(aggregators, name) ? aggregators[name] : undefined
+    return [
+      name,
+      kinds === undefined ? state : { ...state, aggregators: mergedKinds(state.aggregators, kinds) },
+    ] as const
+  })
+  return Object.fromEntries(whole)
+}
+
+/** States as a manifest has them. */
+export function inManifest(recorded: RecordedStates): StatesOfManifest {
+  const states: Record<string, RecordedState> = {}
+  const gathered: [string, AggregatorKinds][] = []
+  for (const [name, { aggregators, ...state }] of Object.entries(recorded)) {
+    states[name] = state
+    if (aggregators !== undefined) gathered.push([name, aggregators])
+  }
+  return { states, ...(gathered.length > 0 && { aggregators: Object.fromEntries(gathered) }) }
 }
 
 function layoutOf(label: string): 'slices' | 'sessions' | 'count' {

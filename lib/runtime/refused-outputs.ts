@@ -1,13 +1,14 @@
 /**
  * The outputs that sinks refuse for good in one delivery, until it is known what became of the other outputs of their steps.
  *
- * 1. Each is a dead letter of its own. One that is alone in its step has the identity of its record; of several each has its own,
- *    by its sink and its place. Which are refused follows from their content, so every attempt gives them the same identities.
- * 2. A step of which something is to come again has none yet: all of it comes again, and then it is known how many they are.
- * 3. They are in the order of the records, of the sinks and of their places, however the sinks answer.
+ * 1. Each is a dead letter of its own, named by its record, its sink and its place: every attempt gives it the same identity.
+ * 2. The first one of a step holds the record, whose bytes would else be sent as often as outputs are refused; the others name it. Which
+ *    are refused follows from their content, so every attempt gives them the same bytes. Of a step of which something is to come again
+ *    that is not known yet: all of it comes again, and then it is.
+ * 3. They are in the order of the records, of the steps at a record, of the sinks and of their places, however the sinks answer.
+ * 4. They are made and sent in parts: what is refused may be all that waits, and is not held a second time.
  */
-import { encodeValue } from '../core/tagged-json.ts'
-import type { GivenUp, RefusedOutput } from './dead-letter.ts'
+import type { DeadLetter, GivenUp, OutputName, RefusedOutput } from './dead-letter.ts'
 import type { StepPlace } from './feed-lane.ts'
 import type { Lane, Made } from './lane.ts'
 
@@ -17,7 +18,7 @@ export interface GivenUpOutput {
   readonly ordinal: number
   readonly step: StepPlace | undefined
   readonly failure: GivenUp
-  /** Tells the dead letters of one step apart. */
+  /** Tells the dead letters of one step apart, and from that of its record, which has 0. */
   readonly index: number
 }
 
@@ -54,39 +55,63 @@ export class RefusedOutputs {
     this.#returning.add(stepOf(made))
   }
 
-  /** What becomes dead letters, once all sinks have answered. */
-  givenUp(): readonly GivenUpOutput[] {
-    if (this.#steps.size === 0) return []
+  /** Makes dead letters with `put`, once all sinks have answered, and sends them in parts with `send`. */
+  async giveUp(put: (output: GivenUpOutput) => DeadLetter | undefined, send: () => Promise<void>): Promise<void> {
+    let [letters, characters] = [0, 0]
+    for (const output of this.#givenUp()) {
+      const letter = put(output)
+      if (letter === undefined) continue
+      letters++
+      characters += charactersOf(letter)
+      if (letters < lettersPerPart && characters < charactersPerPart) continue
+      await send()
+      ;[letters, characters] = [0, 0]
+    }
+    if (letters > 0) await send()
+  }
+
+  *#givenUp(): Iterable<GivenUpOutput> {
     const decided = [...this.#steps].filter(([step]) => !this.#returning.has(step)).map(([, refused]) => refused)
-    decided.sort(([a], [b]) => (a as Refused).made.ordinal - (b as Refused).made.ordinal)
-    return decided.flatMap((refused) => {
-      const isOneOfSeveral = refused.length > 1
-      refused.sort((a, b) => a.sink - b.sink || a.made.index - b.made.index)
-      return refused.map(({ lane, made, error, sink }): GivenUpOutput => {
-        const { ordinal, step, index: place } = made
-        const failure = {
-          error,
-          phase: 'sink',
-          attempts: 1,
-          output: refusedOutput(lane, made),
-          isOneOfSeveral,
-        } as const
-        return { ordinal, step, failure, index: isOneOfSeveral ? place * this.#lanes.length + sink + 1 : 0 }
-      })
-    })
+    decided.sort(([a], [b]) => byStep(a as Refused, b as Refused))
+    for (const refused of decided) {
+      // Those of one sink are in order: it answers for all of them at once.
+      refused.sort((a, b) => a.sink - b.sink)
+      const [first] = refused as [Refused]
+      for (const one of refused) yield this.#outputOf(one, one === first ? undefined : first)
+    }
+  }
+
+  #outputOf({ lane, made, error, sink }: Refused, first: Refused | undefined): GivenUpOutput {
+    const { ordinal, step, index } = made
+    const output = refusedOutput(lane, made)
+    const failure: GivenUp = { error, phase: 'sink', attempts: 1, output, first: first && nameOf(first) }
+    return { ordinal, step, failure, index: index * this.#lanes.length + sink + 1 }
   }
 }
+
+/** What the requests that are under way at a time take of most places for dead letters. */
+const lettersPerPart = 1_000
+const charactersPerPart = 4 * 1_048_576
+
+const charactersOf = ({ key, payload, headers, output, reason }: DeadLetter): number =>
+  [key, payload, output?.value, reason.message, ...headers.map(({ value }) => value)].reduce(
+    (sum, text) => sum + (text?.length ?? 0),
+    0,
+  )
+
+/** Of the steps at one record those of other keys come first, in the order of their hashes. */
+function byStep({ made: a }: Refused, { made: b }: Refused): number {
+  if (a.ordinal !== b.ordinal) return a.ordinal - b.ordinal
+  const [one, other] = [a.step?.keyHash ?? lastHash, b.step?.keyHash ?? lastHash]
+  return one < other ? -1 : 1
+}
+
+/** Behind all hexadecimal digits. */
+const lastHash = '~'
+
+const nameOf = ({ lane, made }: Refused): OutputName => ({ sink: lane.name, index: made.index })
 
 function refusedOutput({ name }: Lane, { index, value, timer }: Made): RefusedOutput {
-  return { sink: name, index, value: written(value, name), ...(timer && { timer }) }
-}
-
-/** Null for what is not at hand any more, and for what JSON cannot hold, such as what a sink of the user's own takes. */
-function written(value: unknown, sink: string): string | null {
-  if (value === undefined) return null
-  try {
-    return Buffer.from(encodeValue(value, `sink "${sink}"`)).toString('base64')
-  } catch {
-    return null
-  }
+  const text = value?.text ?? null
+  return { sink: name, index, value: text && Buffer.from(text).toString('base64'), ...(timer && { timer }) }
 }

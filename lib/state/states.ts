@@ -80,14 +80,23 @@ export interface Aggregation<I, A, O> {
   result(accumulator: A): O
 }
 
+/** What {@link valueState} declares. */
 export interface ValueState<T> extends KeyedDeclaration<'value', ValueView<T>> {}
+
+/** What {@link listState} declares. */
 export interface ListState<T> extends KeyedDeclaration<'list', ListView<T>> {
   readonly atMost: number
 }
+
+/** What {@link mapState} declares. */
 export interface MapState<V> extends KeyedDeclaration<'map', MapView<V>> {}
+
+/** What {@link reducingState} declares. */
 export interface ReducingState<T> extends KeyedDeclaration<'reducing', ReducingView<T>> {
   reduce(a: T, b: T): T
 }
+
+/** What {@link aggregatingState} declares. */
 export interface AggregatingState<I, A, O>
   extends KeyedDeclaration<'aggregating', AggregatingView<I, O>>,
     Aggregation<I, A, O> {}

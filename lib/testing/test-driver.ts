@@ -85,6 +85,19 @@ export class TestDriver {
   /** What the runners run on: the partitions of sources are the driver's own. */
   readonly #runnerPorts: Ports
 
+  /**
+   * `nowMs` is where the clock begins, in ms since 1970 UTC; it stands still until `advanceProcessingTime` moves it. Records arrive
+   * at what it says: give the time of the records where event times are compared with arrival. A record that is further ahead of
+   * its arrival than the `skewLimit` of its source is late for every window, and with the clock of the default that is any record
+   * of today. The other options are those of the production runner.
+   *
+   * Throws a {@link ConfigurationError} for a topology that cannot be planned.
+   *
+   * @default nowMs 2026-01-01T00:00:00Z
+   *
+   * @example
+   * const driver = new TestDriver(bookings, { nowMs: Date.parse('2026-11-29T12:00:00Z') })
+   */
   constructor(topology: Topology, options: RunnerOptions & { readonly nowMs?: number } = {}) {
     this.#plan = plan(topology)
     this.clock = new VirtualClock(options.nowMs)

@@ -4,9 +4,13 @@
  */
 import { ConfigurationError, TerminalError } from '../core/errors.ts'
 
-/** Takes the event time, in ms since 1970 UTC, from a decoded value; throws a {@link TerminalError} where there is none. */
+/** Where the event time of a value is, as {@link epochMs}, {@link epochSeconds} and {@link isoTime} say it. */
 export interface EventTime<T> {
   readonly unit: 'epochMs' | 'epochSeconds' | 'isoTime'
+  /**
+   * Gives whole ms since 1970 UTC; throws a {@link TerminalError} where there is none. Where it gives anything else, such as NaN or
+   * a time that no date can have, the record is a dead letter (`event-time-unreadable`).
+   */
   extract(value: T): number
 }
 
@@ -26,6 +30,25 @@ const show = (value: unknown): string => {
 /** For what is no time at all; a time that is one and lies far off is implausible. */
 const unreadable = (value: unknown, problem: string): TerminalError =>
   new TerminalError(`the event time ${show(value)} ${problem}`, { code: 'event-time-unreadable' })
+
+/** As far from 1970 as a date can be, in ms. */
+const farthestMs = 8_640_000_000_000_000
+
+/**
+ * What an extractor gave. Throws a {@link TerminalError} `event-time-unreadable` for all but whole ms that a date can have: a mark or a window
+ * that anything else got into would hold up its shard for ever.
+ */
+export function checkedEventTime(time: unknown): number {
+  if (Number.isInteger(time) && Math.abs(time as number) <= farthestMs) return time as number
+  throw unreadable(time, 'is no time: extract() is to give whole milliseconds since 1970 UTC, as far as dates go')
+}
+
+function checkRead(extractor: EventTime<unknown>['unit'], read: unknown): void {
+  if (typeof read === 'function') return
+  throw new ConfigurationError(
+    `${extractor} was given ${show(read)}: give a function that takes the time from a value, such as ${extractor}((booking) => booking.bookedAt).`,
+  )
+}
 
 function boundary(text: string): number {
   const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
@@ -57,6 +80,7 @@ function numeric<T>(
   read: (value: T) => number | undefined | null,
   range: PlausibleRange,
 ): EventTime<T> {
+  checkRead(unit, read)
   const believe = believed(range)
   return {
     unit,
@@ -136,6 +160,7 @@ function isoInstant(match: RegExpExecArray, zone: string): number {
  * eventTime: isoTime((flight) => flight.scheduled, { withoutZone: 'utc' })   // wall time, read as UTC
  */
 export function isoTime<T>(read: (value: T) => string | undefined | null, options: IsoTimeOptions = {}): EventTime<T> {
+  checkRead('isoTime', read)
   const believe = believed(options)
   return {
     unit: 'isoTime',

@@ -1,4 +1,5 @@
 import type { KeyedOperator } from '../operators/keyed/keyed-operator.ts'
+import { exactSpan } from '../time/time-span.ts'
 import { consumersOf, type Graph, type GraphNode, labelOf } from './graph.ts'
 
 /** Prints a graph for people: an indented tree per source, or a Mermaid flowchart. */
@@ -17,11 +18,13 @@ function detailsOf(node: GraphNode, consumers: readonly GraphNode[]): string {
   return isCut ? ` (${node.slots} ${node.slots === 1 ? 'slot' : 'slots'})` : ''
 }
 
-/** Such as `keeps totals.last (value), totals.seen (operator)`; of a window, `tumbling(60000 ms), grace 0 ms, emits final`. */
+/** Such as `keeps totals.last (value), totals.seen (operator)`; of a window, `tumbling(5 min), grace 0 s, emits final`. */
 function stateDetails({ states, operatorStates, emits, window }: KeyedOperator): string {
   if (window !== undefined) {
-    const grace = window.hasLate ? `, grace ${window.graceMs} ms` : ''
-    return `${window.label}${grace}, emits ${window.emit}`
+    const grace = window.hasLate ? `, grace ${exactSpan(window.graceMs)}` : ''
+    // What is recorded says ms, and stays as it is.
+    const label = window.label.replaceAll(/(\d+) ms/g, (_, ms) => exactSpan(Number(ms)))
+    return `${label}${grace}, emits ${window.emit}`
   }
   const kept = [...states, ...operatorStates].map(([storedName, { kind }]) => `${storedName} (${kind})`)
   return `keeps ${kept.join(', ')}${emits === 'latest' ? '; emits per batch' : ''}`

@@ -61,6 +61,13 @@ function checkName(what: string, name: string): void {
   )
 }
 
+function checkEventTime(source: string, eventTime: unknown): void {
+  if (eventTime === undefined || typeof Object(eventTime).extract === 'function') return
+  throw new ConfigurationError(
+    `source "${source}": its eventTime does not say how to read the time: give epochMs(...), epochSeconds(...) or isoTime(...), such as epochMs((booking) => booking.bookedAt).`,
+  )
+}
+
 /** The ms of an option of a source; undefined where it is left out. */
 const lengthOf = (source: string, option: string, length: Duration | undefined): number | undefined =>
   length === undefined
@@ -118,6 +125,7 @@ export class Topology {
         `source "${name}" was given neither a Standard Schema (of zod, valibot, arktype ...) nor a format such as json(), text() or bytes().`,
       )
     }
+    checkEventTime(name, options.eventTime)
     const [schema, format] = '~standard' in what ? [what, options.format ?? json()] : [undefined, what]
     const node: SourceNode = {
       type: 'source',

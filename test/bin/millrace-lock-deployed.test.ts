@@ -159,8 +159,11 @@ test(
 
     const store = await stateStore(dynamodb, 'by-guest')
     const found = await store.readManifest(signal)
-    const before = { ...(found as object), states: { guest: state } }
-    expect(await store.replaceManifest(found as never, before as never, signal)).toBe(true)
+    const beside = { ...(found as object), states: { guest: state }, aggregators: { guest: { x: 'count' } } }
+    expect(await store.replaceManifest(found as never, beside as never, signal)).toBe(true)
+    expect(await check()).toEqual(refused)
+    const { aggregators: _, ...before } = beside
+    expect(await store.replaceManifest(beside as never, before as never, signal)).toBe(true)
     expect(await check()).toMatchObject({ code: 0, stderr: '' })
   },
   timeoutMs,

@@ -49,8 +49,11 @@ beforeAll(async () => {
   const guests = ['ann', 'bob', 'cy', "d'or\u001b", 'ann']
   const lines = guests.map((guest, minute) => visit(guest, `r${minute}`, minute))
   await project.write('visits.ndjson', [...lines, visit('ann', 'r0', 9), ''].join('\n'))
-  const run = await project.result('dev', file, '--input', 'visits.ndjson', '--once')
-  expect([run.code, run.stderr]).toEqual([0, ''])
+  // Not the end of the input, at which the timers would fire.
+  const run = project.run('dev', file, '--input', 'visits.ndjson')
+  await run.shows(/^All input is processed: /m)
+  run.signal('SIGINT')
+  expect([await run.ends(), run.stderr]).toEqual([0, ''])
 }, timeoutMs)
 afterAll(() => project.clear())
 
@@ -157,7 +160,7 @@ test(
     }
     expect(await refusal('get', 'by-guest', 'eve')).toEqual([
       1,
-      'millrace: There is no key "eve" in stage by-guest of visits-app (table visits-app-by-guest-state). `millrace state list by-guest` lists those that are there.',
+      'millrace: There is no key "eve" in stage by-guest of visits-app (table visits-app-by-guest-state). `millrace state list by-guest --app visits-app` lists those that are there.',
     ])
     expect(await refusal('get', 'by-gest', 'ann')).toEqual([
       1,

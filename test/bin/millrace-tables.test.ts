@@ -137,7 +137,9 @@ test(
     }
     const { code, stdout, stderr } = await dev('--table', 'last-visits=name', '--endpoint', foreign.url)
     expect([code, stdout]).toEqual([1, ''])
-    expect(stderr).toMatch(/^millrace: The table last-visits cannot be made ready: .*speaks DynamoDB\.\n$/)
+    expect(stderr).toMatch(
+      /^millrace: The table last-visits cannot be made ready: .*speaks DynamoDB\. Nothing listens there: .*\n$/,
+    )
   },
   timeoutMs,
 )

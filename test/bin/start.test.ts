@@ -291,6 +291,42 @@ describe('bad input is one line and an exit code', () => {
     )
   })
 
+  test(
+    'a busy port costs no state that --fresh is to drop',
+    async () => {
+      const run = start('--limit', '20')
+      expect(await run.ends()).toBe(0)
+      const server = createServer().listen(0, '127.0.0.1')
+      await new Promise((go) => server.once('listening', go))
+      const { port } = server.address() as AddressInfo
+      const { code, line } = await refusal('--limit', '20', '--fresh', '--port', String(port))
+      await new Promise((go) => server.close(go))
+      expect([code, line]).toEqual([1, expect.stringContaining('cannot listen on port')])
+      const again = start('--limit', '20')
+      expect(await again.ends()).toBe(0)
+      expect(again.stdout).toContain('An earlier run processed everything.')
+    },
+    timeoutMs,
+  )
+
+  test(
+    'what `millrace dev` has sent into the directory, until --fresh',
+    async () => {
+      await writeFile(join(directory, 'flights.ndjson'), '{"flight":"mine"}\n')
+      const dev = ['dev', resolve('functions/flights/topology.ts'), '--input', 'flights.ndjson', '--once']
+      const run = WatchedRun.millrace(directory, dev)
+      runs.push(run)
+      expect([await run.ends(), run.stderr]).toEqual([1, ''])
+      expect(await refusal('--limit', '20')).toEqual({
+        code: 2,
+        line: "npm start: .millrace/flights-app was used by `millrace dev` last, whose input is none of this job's: add --fresh to drop it and start over.",
+      })
+      const fresh = start('--limit', '20', '--fresh')
+      expect([await fresh.ends(), fresh.stderr]).toEqual([0, ''])
+    },
+    timeoutMs,
+  )
+
   test('a damaged note of the progress', async () => {
     await mkdir(join(directory, '.millrace/flights-app'), { recursive: true })
     await writeFile(join(directory, '.millrace/flights-app/replay.json'), '{"sent":')

@@ -60,6 +60,48 @@ test.each([
   },
 )
 
+const farthestMs = 8_640_000_000_000_000
+
+test.each<[unknown]>([
+  ...[[Number.NaN], [Number.POSITIVE_INFINITY], [Number.NEGATIVE_INFINITY], [1e300], [0.5], [String(startMs)]],
+  ...[[undefined], [new Date(startMs)], [farthestMs + 1], [-farthestMs - 1]],
+] as [unknown][])(
+  'an extractor of the user that gives %p makes a dead letter, and the shard goes on',
+  async (given) => {
+    const app = new Topology('own-times')
+    const eventTime = {
+      unit: 'epochMs',
+      extract: ({ at }: { at?: unknown }) => (at === 'bad' ? (given as number) : (at as number)),
+    } as const
+    const source = app.source('events', event, { eventTime })
+    const results = app.sink<number>('results')
+    const late = app.sink<unknown>('late')
+    const perMinute = source
+      .keyBy('all', () => 'all')
+      .window(tumbling(minutes(1), { grace: milliseconds(0) }))
+      .aggregate('per-minute', { n: count() }, { emit: 'on-close' })
+    perMinute.results.map(({ value }) => value.n).to(results)
+    perMinute.late.to(late)
+    const driver = new TestDriver(app, { nowMs: startMs })
+    await driver.send(source, [{ at: startMs }, { at: 'bad' }, { at: startMs + 1 }])
+    expect(driver.deadLetters.map(({ stage, reason: { phase, code } }) => [stage, phase, code])).toEqual([
+      ['events', 'event-time', 'event-time-unreadable'],
+    ])
+    await driver.advanceEventTime(minutes(1))
+    expect([driver.received(results), driver.received(late)]).toEqual([[2], []])
+  },
+)
+
+test.each([farthestMs, -farthestMs])('an extractor of the user may give any time of a date, such as %p', async (at) => {
+  const app = new Topology('own-times')
+  const source = app.source('events', event, { eventTime: { unit: 'epochMs', extract: () => at } })
+  const seen = app.sink<number>('seen')
+  source.map((_, record) => record.eventTimeMs).to(seen)
+  const driver = new TestDriver(app, { nowMs: startMs })
+  await driver.send(source, [{}])
+  expect(driver.received(seen)).toEqual([at])
+})
+
 /** Sets a timer at the time that each event says, and tells what fires when. */
 function timed(skewLimit = minutes(10)) {
   const app = new Topology('timers')
@@ -150,4 +192,67 @@ test('behind a step that has no windows a record of a wrong clock is taken as it
   expect(driver.ports.counted('records-skewed')).toBe(1)
   await driver.advanceEventTime(seconds(4))
   expect(driver.received(out).at(-1)).toBe('fired 5000')
+})
+
+describe('what a timer puts out, for the windows of the next stage', () => {
+  /** Carts are abandoned `idle` minutes after their event; windows behind count those of each hour. */
+  async function abandoned(
+    idle: number,
+    sends: readonly (readonly [partition: string, cart: string, atMinute: number])[],
+  ) {
+    const app = new Topology('carts')
+    const source = app.source('events', z.object({ cart: z.string(), at: z.number() }), {
+      eventTime: epochMs(({ at }) => at),
+    })
+    const hours = app.sink<readonly [startMinute: number, carts: number]>('hours')
+    const late = app.sink<string>('late')
+    const perHour = source
+      .keyBy('by-cart', ({ cart }) => cart)
+      .process('abandoned', {
+        state: { last: valueState<number>() },
+        timers: { idle: eventTimer() },
+        step({ at }, { timers }): string[] {
+          timers.idle.set(at + minutes(idle).ms)
+          return []
+        },
+        onTimer: { idle: (_timeMs, { key }) => [key] },
+      })
+      .keyBy('all', () => 'all')
+      .window(tumbling(minutes(60), { grace: minutes(0) }))
+      .aggregate('per-hour', { n: count() }, { emit: 'final' })
+    perHour.results.map(({ window, value }) => [(window.startMs - startMs) / 60_000, value.n] as const).to(hours)
+    perHour.late.to(late)
+    const driver = new TestDriver(app, { nowMs: startMs + minutes(600).ms })
+    for (const [partition, cart, minute] of sends) {
+      await driver.send(source, [{ cart, at: startMs + minute * 60_000 }], { partition })
+    }
+    for (const _ of [1, 2]) await driver.advanceEventTime(minutes(300))
+    return { hours: driver.received(hours), late: driver.received(late) }
+  }
+  const begun = [
+    ['b', 'other', 40],
+    ['a', 'other', 40],
+    ['a', 'other', 130],
+  ] as const
+  const behind = ['a', 'ann', 50] as const
+  const others = [
+    ['b', 'other', 135],
+    ['b', 'other', 136],
+  ] as const
+
+  test('is in time where it is set behind the own mark of its record, however fast other partitions are read', async () => {
+    const hours = [
+      [120, 1],
+      [180, 1],
+    ]
+    const inTime = { hours, late: [] }
+    expect(await abandoned(90, [...begun, behind, ...others])).toEqual(inTime)
+    expect(await abandoned(90, [...begun, ...others, behind])).toEqual(inTime)
+  })
+
+  test('depends on them where it is set in the past: in time where one lags, late where none does', async () => {
+    const other = [120, 1]
+    expect(await abandoned(30, [...begun, behind, ...others])).toEqual({ hours: [[60, 1], other], late: [] })
+    expect(await abandoned(30, [...begun, ...others, behind])).toEqual({ hours: [other], late: ['ann'] })
+  })
 })

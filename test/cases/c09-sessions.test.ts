@@ -1,5 +1,7 @@
 /** C09: sessions do not depend on the order in which their records come, nor on how these are cut into batches. */
-import { milliseconds, session } from '../../lib/index.ts'
+import { z } from 'zod'
+import { count, epochMs, milliseconds, type Stream, session, sum, Topology, tumbling } from '../../lib/index.ts'
+import { TestDriver } from '../../lib/testing/index.ts'
 import { Windowed } from './windowed.ts'
 
 const gap = milliseconds(10)
@@ -61,6 +63,31 @@ test('(ii) grace 0: a@0, b@7, a@3 is a = [0, 3] with count 2, one final result',
     if (emit === 'final') expect(ofA[0]?.isFinal).toBe(true)
     expect(windowed.late).toEqual([])
   }
+})
+
+test('final results are in time for windows behind, though a record may come until a gap after its session', async () => {
+  const app = new Topology('app')
+  const source = app.source('events', z.object({ key: z.string(), t: z.number() }), {
+    eventTime: epochMs(({ t }) => t, { from: '1900-01-01' }),
+  })
+  const [out, late] = [app.sink<number>('out'), app.sink<unknown>('late')]
+  const sessions = source
+    .keyBy('by-key', ({ key }) => key)
+    .window(session(gap, { grace: milliseconds(5) }))
+    .aggregate('sessions', { n: count() }, { emit: 'final' })
+  const windows = sessions.results
+    .keyBy('all', () => 'all')
+    .window(tumbling(milliseconds(10), { grace: milliseconds(0) }))
+    .aggregate('windows', { n: sum(({ value }) => value.n) }, { emit: 'final' })
+  windows.results.map(({ value }) => value.n ?? 0).to(out)
+  for (const stream of [sessions.late, windows.late]) (stream as Stream<unknown>).to(late)
+  const driver = new TestDriver(app, { nowMs: 0 })
+  for (const t of [0, 8]) await driver.send(source, [{ key: 'a', t }])
+  // Each moves the watermark by one ms, past the ms in which the session of `a` is settled.
+  for (let t = 9; t < 40; t += 1) await driver.send(source, [{ key: 'b', t }])
+  for (const _ of orders) await driver.advanceEventTime(milliseconds(100))
+  expect(driver.received(late)).toEqual([])
+  expect(driver.received(out)).toEqual([2, 31])
 })
 
 const nameOf = ({ window }: { readonly window: { readonly startMs: number; readonly endMs: number } }): string =>

@@ -1,5 +1,7 @@
 /** C10: one clock that is a day ahead makes no other record late. */
-import { days, minutes, tumbling } from '../../lib/index.ts'
+import { z } from 'zod'
+import { count, countWindow, days, epochMs, minutes, sum, Topology, tumbling } from '../../lib/index.ts'
+import { TestDriver } from '../../lib/testing/index.ts'
 import { Windowed, type WindowedOptions } from './windowed.ts'
 
 const tenMs = Date.UTC(2026, 0, 1, 10)
@@ -48,3 +50,33 @@ test('without a limit the rogue moves time, and the ten are in the late output: 
     [tenMs + days(1).ms, 1],
   ])
 })
+
+test.each([
+  [2, [tenMs, rogue, tenMs, tenMs], 4, []],
+  [1, [tenMs, rogue, tenMs], 2, [1]],
+  [2, [tenMs, tenMs, rogue, rogue], 2, [2]],
+])(
+  'windows behind windows of %d records take what the rogue is counted in, unless it is counted in no other',
+  async (size, times, total, late) => {
+    const app = new Topology('app')
+    const source = app.source('events', z.object({ t: z.number() }), {
+      ...{ eventTime: epochMs(({ t }) => t), skewLimit: minutes(30) },
+    })
+    const [out, lateOut] = [app.sink<number>('out'), app.sink<number>('late')]
+    const windows = source
+      .keyBy('by-key', () => 'k')
+      .window(countWindow(size))
+      .aggregate('counted', { n: count() }, { emit: 'on-close' })
+      .results.keyBy('all', () => 'all')
+      .window(tumbling(minutes(1), { grace: minutes(0) }))
+      .aggregate('behind', { n: sum(({ value }) => value.n) }, { emit: 'final' })
+    windows.results.map(({ value }) => value.n ?? 0).to(out)
+    windows.late.map(({ value }) => value.n).to(lateOut)
+    const driver = new TestDriver(app, { nowMs: tenMs })
+    for (const t of times) await driver.send(source, [{ t }])
+    await driver.advanceEventTime(days(2))
+    expect(driver.received(out).reduce((a, b) => a + b, 0)).toBe(total)
+    expect(driver.received(lateOut)).toEqual(late)
+    expect(await driver.stateOf('all', 'all')).toEqual({})
+  },
+)

@@ -1,5 +1,13 @@
 import fc from 'fast-check'
-import { ConfigurationError, describeError, invariant, RetryableError, TerminalError } from '../../lib/core/errors.ts'
+import {
+  ConfigurationError,
+  describeError,
+  framesOf,
+  invariant,
+  RetryableError,
+  TerminalError,
+  thrownBy,
+} from '../../lib/core/errors.ts'
 
 const throwing = (property: string) =>
   Object.defineProperty(new Error('shown'), property, {
@@ -78,4 +86,40 @@ test('an invariant accuses ourselves', () => {
 
 test('the stack of a configuration error is its message: uncaught, it prints one line and no frames of ours', () => {
   expect(new ConfigurationError('bind it.').stack).toBe('ConfigurationError: bind it.')
+})
+
+describe('where an error was thrown', () => {
+  const thrown = new Error('no')
+
+  test('is told by file, line and column alone', () => {
+    expect(framesOf(thrown)[0]).toMatch(/errors\.test\.ts:\d+:\d+$/)
+    expect(framesOf(thrown).length).toBeLessThanOrEqual(6)
+  })
+
+  test('is not read from a message that looks like a frame', () => {
+    const frames = framesOf(new Error('secret\n    at secret (/secret.ts:1:1)'))
+    expect(frames.length).toBeGreaterThan(0)
+    expect(frames.join()).not.toContain('secret')
+  })
+
+  test.each([
+    [
+      'an error whose message was changed',
+      Object.assign(new Error('other'), { stack: 'Error: secret\n    at secret (/s.ts:1:1)' }),
+    ],
+    ['an error without a stack', Object.assign(new Error('no'), { stack: undefined })],
+    ['what is no error', 'no'],
+    ['a throwing stack', throwing('stack')],
+    ['a configuration error', new ConfigurationError('bind it.')],
+  ])('is not told of %s', (_what, value) => {
+    expect(framesOf(value)).toEqual([])
+  })
+
+  test('is the first step that noted it, where it can be noted', () => {
+    const error = new Error('no')
+    expect(thrownBy('outer', thrownBy('inner', error))).toBe(error)
+    expect(describeError(error)).toEqual({ name: 'Error', message: 'no', step: 'inner' })
+    expect(thrownBy('map', 'oops')).toBe('oops')
+    expect(describeError(thrownBy('map', Object.freeze(new Error('cold'))))).toEqual({ name: 'Error', message: 'cold' })
+  })
 })

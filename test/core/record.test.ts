@@ -37,6 +37,17 @@ test('the last header of a name counts; one that is not UTF-8 is refused, not re
   expect(() => headed.header('bad')).toThrow('the header "bad" is not valid UTF-8')
 })
 
+test('whoever changes bytes that it was handed changes a copy; a record without headers makes none', () => {
+  const given = { key: Buffer.from([1, 2]), headers: [{ name: 'h', value: Buffer.from([1, 2]) }] }
+  const headed = record(given)
+  headed.headers[0]?.value.reverse()
+  headed.keyBytes?.reverse()
+  expect(headed.headers).toEqual([{ name: 'h', value: Uint8Array.of(1, 2) }])
+  expect(headed.keyBytes).toEqual(Buffer.from([1, 2]))
+  expect(given).toEqual({ key: Buffer.from([1, 2]), headers: [{ name: 'h', value: Buffer.from([1, 2]) }] })
+  expect(record().headers).toBe(record().headers)
+})
+
 test('an output is named by its record and its place', () => {
   expect(outputIdentity(record({ subPosition: 2 }), 3)).toBe('s/t-0/5/2/3')
 })

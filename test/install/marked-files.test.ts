@@ -9,4 +9,9 @@ describe('files marked in a page', () => {
       ['c.ts', 'y()\n'],
     ])
   })
+
+  it('begin with what the marker hides', () => {
+    const page = `<!-- file: a.ts\nimport { x } from './x.ts'\n-->\n\`\`\`ts\nx()\n\`\`\`\n<!-- a remark -->\n\`\`\`ts\nno()\n\`\`\`\n`
+    expect([...markedFiles(page)]).toEqual([['a.ts', "import { x } from './x.ts'\nx()\n"]])
+  })
 })

@@ -132,7 +132,7 @@ withBroker('operating on topics', () => {
     const progress = { ...blankSourceProgress, ...done(2), failing }
     await visits.writeProgress(progressName('visits', '2'), 0, writeSourceProgress(progress), never())
     expect((await millrace('status')).stdout).toContain(
-      'visits 2: record 3 fails, 2 attempts so far. `millrace skip visits --partition 2` makes it a dead letter.\n',
+      `visits 2: record 3 fails, 2 attempts so far. \`millrace skip visits --partition 2 --stack Visits --endpoint ${stack.url}\` makes it a dead letter.\n`,
     )
     const skipped = await millrace('skip', 'visits', '--partition', '2')
     expect([skipped.code, skipped.stderr]).toEqual([0, ''])

@@ -20,7 +20,7 @@ function run<I, O>(operator: Operator<I, O>, values: readonly I[], view?: Partia
       expect(at).toBe(record)
       seen.push(value)
     },
-    { table: () => table },
+    { step: operator.kind, table: () => table },
   )
   for (const value of values) emit(value, record)
   return seen
@@ -64,7 +64,9 @@ test('a value goes to the first arm that takes it, and to that one only', () => 
     takes,
     next: (n: number) => void taken.push(`${name}${n}`),
   })
-  const emit = linkBranch<number>([arm('small', (n) => n < 10), arm('tiny', (n) => n < 5), arm('rest', otherwise)])
+  const emit = linkBranch<number>([arm('small', (n) => n < 10), arm('tiny', (n) => n < 5), arm('rest', otherwise)], {
+    step: 'branch',
+  })
   for (const n of [1, 9, 10]) emit(n, record)
   expect(taken).toEqual(['small1', 'small9', 'rest10'])
 })
@@ -99,10 +101,17 @@ test.each<[string, Operator<number, number>]>([
   ['flatMap', flatMap((n) => promised([n]))],
   ['flatMap of promises', flatMap((n) => [promised(n)])],
   ['enrich', enrich({ from: table, key: String, join: (n) => promised(n) })],
-  ['branch', { kind: 'branch', link: (next) => linkBranch([{ name: 'a', takes: (n) => promised(n > 0), next }]) }],
+  [
+    'branch',
+    {
+      kind: 'branch',
+      link: (next, context) => linkBranch([{ name: 'a', takes: (n) => promised(n > 0), next }], context),
+    },
+  ],
 ])('%s refuses a promise and hands nothing on', (_what, operator) => {
   const seen: number[] = []
   const emit = operator.link((n) => void seen.push(n), {
+    step: operator.kind,
     table: () => ({ get: () => 1, freshness: () => ({ loadedAtMs: 0, stalenessMs: 0 }) }),
   })
   expect(() => emit(1, record)).toThrow(TerminalError)

@@ -59,7 +59,7 @@ describe('lockOf', () => {
           ...{ kind: 'keyed', slots: 64, valueVersion: 1 },
           operators: {
             'per-end': {
-              ...{ kind: 'window', window: 'tumbling(300000 ms)', aggregators: { lines: 'count' } },
+              ...{ kind: 'window', window: 'tumbling(300000 ms)', graceMs: 60_000, aggregators: { lines: 'count' } },
               states: { 'per-end': { kind: 'packed', version: 1 } },
             },
           },

@@ -1,9 +1,13 @@
-import { minutes } from '../../lib/core/duration.ts'
+import { hours, minutes } from '../../lib/core/duration.ts'
 import { ConfigurationError } from '../../lib/core/errors.ts'
 import { text } from '../../lib/core/format.ts'
+import { count } from '../../lib/operators/aggregators/count.ts'
 import { otherwise } from '../../lib/operators/branch.ts'
 import { lookup, refreshedTable, staticTable, type Table } from '../../lib/operators/enrich/table.ts'
 import { plan, stageNamed } from '../../lib/plan/plan.ts'
+import { type EventTime, epochMs } from '../../lib/time/event-time.ts'
+import { countWindow } from '../../lib/time/windows/count-window.ts'
+import { tumbling } from '../../lib/time/windows/hopping.ts'
 import type { Stream } from '../../lib/topology/stream.ts'
 import { Topology } from '../../lib/topology/topology.ts'
 
@@ -232,6 +236,24 @@ describe('a way that may change on a retry', () => {
     steps(source).to(sink)
     expect(plan(app).stages).toHaveLength(1)
   })
+})
+
+test('a hint says where windows go by when records arrive, as nobody said when they happened', () => {
+  const windowed = (eventTime?: EventTime<string>) => {
+    const app = new Topology('app')
+    const byLine = app.source('lines', text(), eventTime && { eventTime }).keyBy('by-line', (line) => line)
+    const hourly = byLine.window(tumbling(hours(1), { grace: minutes(5) }))
+    const hour = hourly.aggregate('hourly', { lines: count() }, { emit: 'on-close' })
+    hour.results.to(app.sink<unknown>('hours'))
+    hour.late.to(app.sink<string>('late'))
+    const ten = byLine.window(countWindow(10)).aggregate('tens', { lines: count() }, { emit: 'on-close' })
+    ten.results.to(app.sink<unknown>('by-ten'))
+    return plan(app).hints
+  }
+  expect(windowed(epochMs((line) => Number(line)))).toEqual([])
+  expect(windowed()).toEqual([
+    'source "lines": it says no event time, so window "hourly" goes by when records arrive in the stream: where they say themselves when they happened, say eventTime, such as eventTime: isoTime((value) => value.at).',
+  ])
 })
 
 test('a hint says where a filter would save reads', () => {

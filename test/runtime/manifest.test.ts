@@ -1,11 +1,12 @@
 /** What a stage sends on stays on the kind of log that it began with: what lies in another would be read by nobody. */
 import { z } from 'zod'
-import { ConfigurationError, Topology, valueState } from '../../lib/index.ts'
+import { ConfigurationError, RetryableError, Topology, valueState } from '../../lib/index.ts'
+import type { PartitionLineage } from '../../lib/runtime/progress/lineage.ts'
 import { MemoryStateStore } from '../../lib/state/memory-store.ts'
 import type { StateStore, StateValue } from '../../lib/state/state-store.ts'
 import { VirtualClock } from '../../lib/testing/index.ts'
-import { sourceLineage } from '../../lib/testing/memory-streams.ts'
-import { StageWorld } from './stage-world.ts'
+import { sourceLineage, wholePartition } from '../../lib/testing/memory-streams.ts'
+import { partition, StageWorld } from './stage-world.ts'
 
 const schema = z.object({ key: z.string() })
 const { signal } = new AbortController()
@@ -29,6 +30,8 @@ interface Deployment {
   readonly fed?: readonly string[]
   /** The stages that read topics. */
   readonly topics?: readonly string[]
+  /** Of the source. */
+  readonly lineage?: PartitionLineage
 }
 
 /** A stage with its table, deployed now so, now so. */
@@ -39,25 +42,44 @@ class Deployed {
   /** The stages that the last batch has sent to. */
   sent: readonly string[] = []
 
-  constructor(stage = 'values') {
+  constructor(stage = 'values', store: StateStore = new MemoryStateStore({ stage, clock: new VirtualClock() })) {
     this.#stage = stage
-    this.store = new MemoryStateStore({ stage, clock: new VirtualClock() })
+    this.store = store
   }
 
   /** Runs a batch of one more record in a new container. */
-  async run({ name = 'app', fed = ['by-key'], topics = [] }: Deployment = {}): Promise<void> {
+  async run(deployment: Deployment = {}): Promise<void> {
+    const { world, runner } = this.#begin(deployment)
+    const index = await this.#listening(world, () => world.run(runner))
+    if (world.error !== undefined) throw world.error
+    expect(index).toBe(world.log.length)
+  }
+
+  /** Sends the same record once more, as a dead letter, in a new container. */
+  async redrive(deployment: Deployment = {}): Promise<void> {
+    const { world, runner } = this.#begin(deployment)
+    const invocation = { deadlineMs: world.clock.nowMs() + 60_000 }
+    const batch = [{ partition, records: world.log }]
+    await this.#listening(world, async () => runner.redrive?.(batch, { ownMarkMs: null, applied: false }, invocation))
+  }
+
+  #begin({ name = 'app', fed = ['by-key'], topics = [], lineage = sourceLineage }: Deployment) {
     const world = new StageWorld(topologyOf(fed, name), this.#stage)
     this.#records += 1
     const position = String(100 + this.#records)
     if (this.#stage === 'values') world.append('{"key":"a"}', { position })
     else for (let i = 0; i < this.#records; i++) world.frame([{ key: 'a' }])
     const onTopic = { ...sourceLineage, identity: async () => 'id' }
-    const ports = { state: () => this.store, lineage: (of: string) => (topics.includes(of) ? onTopic : sourceLineage) }
-    const done = world.run(world.container({}, ports))
+    const ports = { state: () => this.store, lineage: (of: string) => (topics.includes(of) ? onTopic : lineage) }
+    return { world, runner: world.container({}, ports) }
+  }
+
+  async #listening<T>(world: StageWorld, work: () => Promise<T>): Promise<T> {
     this.sent = []
-    expect(await done).toBe(world.log.length)
+    const result = await work()
     const published = world.calls.filter((call) => call.startsWith('publish '))
     this.sent = [...new Set(published.map((call) => call.slice('publish '.length)))].sort()
+    return result
   }
 }
 
@@ -77,6 +99,15 @@ describe.each([
     })
     expect(await stage.store.readProgress('values/shard-0', signal)).toMatchObject({ version: 1 })
     await stage.run({ topics })
+    expect(stage.sent).toEqual(['by-key'])
+  })
+
+  test('gets no dead letters either, which are redriven once it is back', async () => {
+    const stage = new Deployed()
+    await stage.run({ topics })
+    await expect(stage.redrive({ topics: moved })).rejects.toMatchObject({ code: 'log-changed' })
+    expect(stage.sent).toEqual([])
+    await stage.redrive({ topics })
     expect(stage.sent).toEqual(['by-key'])
   })
 
@@ -135,4 +166,100 @@ test('of two containers that begin at once the later one adds to what the first 
   }
   await stage.run()
   expect(await stage.store.readManifest(signal)).toEqual({ ...first, feeds: { other: 'topic', 'by-key': 'stream' } })
+})
+
+describe('progress of a release whose feeding stages had no manifest', () => {
+  const topics = ['by-key']
+  const upgraded = async (): Promise<Deployed> => {
+    const stage = new Deployed()
+    const { readManifest, writeManifest } = stage.store
+    Object.assign(stage.store, { readManifest: async () => undefined, writeManifest: async () => true })
+    await stage.run()
+    Object.assign(stage.store, { readManifest, writeManifest })
+    expect(await readManifest.call(stage.store, signal)).toBeUndefined()
+    return stage
+  }
+  const refusal = {
+    code: 'log-changed',
+    message:
+      'stage "values" of topology "app" would send to stage "by-key" by a topic, but its progress is of a release that recorded nothing of that and sent by streams: where "by-key" had one, it goes on with that alone, so nothing is sent. Deploy this release on streams first; then keyed stages may be on topics that have other names, and with them new state.',
+  }
+
+  test('is sent on by streams: a topic is refused before anything goes there, and the streams go on', async () => {
+    const stage = await upgraded()
+    const moved = stage.run({ topics })
+    await expect(moved).rejects.toThrow(ConfigurationError)
+    await expect(moved).rejects.toMatchObject(refusal)
+    expect(stage.sent).toEqual([])
+    expect(await stage.store.readProgress(`values/${partition}`, signal)).toMatchObject({ version: 1 })
+    await stage.run()
+    expect(stage.sent).toEqual(['by-key'])
+    await stage.run({ fed: ['by-key', 'by-other'], topics: ['by-other'] })
+    expect(stage.sent).toEqual(['by-key', 'by-other'])
+  })
+
+  test('is found in whichever partition it is of', async () => {
+    const before = (await upgraded()).store
+    const found = await before.readProgress(`values/${partition}`, signal)
+    const stage = new Deployed()
+    await stage.store.writeProgress('values/shard-7', 0, found?.value as StateValue, signal)
+    const shards = ['shard-6', partition, 'shard-7'].map((id) => ({
+      ...wholePartition,
+      partition: id,
+      isClosed: false,
+    }))
+    const listing = (list: typeof shards) => ({ ...sourceLineage, list: async () => list })
+    await expect(stage.run({ topics, lineage: listing(shards) })).rejects.toMatchObject(refusal)
+    await stage.run({ topics, lineage: listing(shards.slice(0, 2)) })
+    expect(stage.sent).toEqual(['by-key'])
+  })
+
+  test('is not looked for by a keyed stage, whose table had a manifest from the first batch on', async () => {
+    const stage = new Deployed('by-key')
+    const listing = { ...sourceLineage, list: () => Promise.reject(new Error('partitions are listed')) }
+    await stage.run({ topics: ['after-by-key'], lineage: listing })
+    expect(stage.sent).toEqual(['after-by-key'])
+  })
+
+  test('is none where another container has begun on topics meanwhile', async () => {
+    const stage = new Deployed()
+    const { readManifest } = stage.store
+    stage.store.readManifest = async () => {
+      stage.store.readManifest = readManifest
+      await new Deployed('values', stage.store).run({ topics })
+      return undefined
+    }
+    await stage.run({ topics })
+    expect(await stage.store.readManifest(signal)).toMatchObject({ feeds: { 'by-key': 'topic' } })
+  })
+})
+
+test('the table of another stage of the topology is refused, and one of a newer format waits for its release', async () => {
+  const stage = new Deployed()
+  await stage.run()
+  const other = new Deployed('by-key', stage.store)
+  await expect(other.run()).rejects.toMatchObject({
+    code: 'foreign-table',
+    message: expect.stringContaining('holds the state of stage "values" of "app"'),
+  })
+  const manifest = (await stage.store.readManifest(signal)) as object
+  await stage.store.replaceManifest(manifest as never, { ...manifest, format: 2 }, signal)
+  const waits = stage.run()
+  await expect(waits).rejects.toThrow(RetryableError)
+  await expect(waits).rejects.toMatchObject({ code: 'newer-format' })
+})
+
+test('a container that finds all recorded writes nothing', async () => {
+  const stage = new Deployed('by-key')
+  await stage.run()
+  stage.store.replaceManifest = () => Promise.reject(new Error('the manifest is written again'))
+  await stage.run()
+  expect(stage.sent).toEqual(['after-by-key'])
+})
+
+test('a keyed stage that is fed newly may have the name of what every object has', async () => {
+  const stage = new Deployed()
+  await stage.run()
+  await stage.run({ fed: ['by-key', 'constructor'] })
+  expect(stage.sent).toEqual(['by-key', 'constructor'])
 })

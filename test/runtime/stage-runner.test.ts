@@ -48,6 +48,30 @@ describe('invariant 1: a record is done when every sink holds its outputs, or th
       { id: 'lines/p/1/0/out/0', position: '1', reason, output: { sink: 'out', index: 0, value: null } },
       { id: 'lines/p/1/0/out/2', position: '1', reason, output: { sink: 'out', index: 2, value: null } },
     ])
+    // The record travels once, however many of its outputs are rejected.
+    const [first, second] = world.ports.deadLettered
+    expect([first?.payload, first?.recordIn]).toEqual([Buffer.from('xcx').toString('base64'), undefined])
+    expect([second?.payload, second?.key, second?.recordIn]).toEqual([null, null, first?.id])
+  })
+
+  test('while an output of a record is to come again, it has no dead letters: which is the first is not known', async () => {
+    const app = new Topology('app')
+    const [a, b] = [app.sink<string>('a'), app.sink<string>('b')]
+    const source = app.source('lines', text())
+    source.to(a)
+    source.to(b)
+    const world = runnerOf(app)
+    const rejected: Outcome = { status: 'rejected', error: new TerminalError('never') }
+    world.ports.refuse(a, () => ({ status: 'retry', error: new Error('down') }))
+    world.ports.refuse(b, () => rejected)
+    expect(await world.run({ p: recordsOf(['x']) })).toEqual({ p: 0 })
+    expect(world.ports.deadLettered).toEqual([])
+    world.ports.refuse(a, () => rejected)
+    expect(await world.run({ p: recordsOf(['x']) })).toEqual({})
+    expect(world.ports.deadLettered.map(({ id, recordIn }) => [id, recordIn])).toEqual([
+      ['lines/p/0/0/a/0', undefined],
+      ['lines/p/0/0/b/0', 'lines/p/0/0/a/0'],
+    ])
   })
 
   test.each<[string, Outcome['status']]>([

@@ -566,6 +566,21 @@ describe('schema versions', () => {
     expect(commit().item).toMatchObject({ states: { g: 12 }, own: versioned(4) })
   })
 
+  test('what a step caught first ends it: a release that waits loads nothing more', () => {
+    const kept = { g: valueState<string>(), m: mapState<string>() }
+    const { draft, views } = draftOf(kept, itemOf({ g: 12 }, versioned(4)))
+    const reads = [() => views.g.get(), () => views.m.get('x')]
+    for (const [first, then, thrown] of [
+      [0, 1, { code: 'newer-schema' }],
+      [1, 0, { name: 'EntryNotLoaded' }],
+    ] as const) {
+      draft.begin({ eventTimeMs: 0, arrivalTimeMs: 0 })
+      for (const read of [first, then]) expect(reads[read]).toThrow()
+      expect(() => draft.throwAgain()).toThrow(expect.objectContaining(thrown))
+      draft.rollback()
+    }
+  })
+
   test('a newer one stays, however long ago it was touched: its ttl may be another', () => {
     const own = { eventTimeMs: 0, states: { v: { touchedMs: 0, version: 2 } } }
     const { step, commit } = draftOf({ v: valueState<number>(ttl('event-time', 10)) }, itemOf({ v: 1 }, own))

@@ -176,3 +176,21 @@ describe('ISO text', () => {
     )
   })
 })
+
+test.each([
+  ['epochMs', epochMs],
+  ['epochSeconds', epochSeconds],
+  ['isoTime', isoTime],
+])('%s without a function that reads the time is a mistake where it is declared', (name, extractor) => {
+  for (const [read, shown] of [
+    [undefined, 'undefined'],
+    ['at', '"at"'],
+    [{}, 'an object'],
+  ]) {
+    const declare = () => extractor(read as never)
+    expect(declare).toThrow(ConfigurationError)
+    expect(declare).toThrow(
+      `${name} was given ${shown}: give a function that takes the time from a value, such as ${name}(`,
+    )
+  }
+})

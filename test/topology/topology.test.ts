@@ -39,6 +39,15 @@ describe('names', () => {
   })
 })
 
+test.each([[(event: { at: number }) => event.at], [epochMs], [{ unit: 'epochMs' }], ['at'], [null]])(
+  'an event time that cannot be asked for it, %p, is refused by the name of the source',
+  (eventTime) => {
+    const declare = () => new Topology('app').source('lines', text(), { eventTime: eventTime as never })
+    expect(declare).toThrow(ConfigurationError)
+    expect(declare).toThrow('source "lines": its eventTime does not say how to read the time: give epochMs(')
+  },
+)
+
 describe('lengths of time of a source', () => {
   test.each([
     [60_000, '60000'],

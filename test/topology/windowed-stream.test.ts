@@ -200,7 +200,7 @@ describe('in a topology', () => {
     )
     const [, stage] = plan(app).stages
     expect(stage).toMatchObject({ kind: 'keyed', name: 'by-auction', sinks: ['out'] })
-    expect(app.describe()).toContain('window "per-auction" (tumbling(300000 ms), grace 120000 ms, emits final)')
+    expect(app.describe()).toContain('window "per-auction" (tumbling(5 min), grace 2 min, emits final)')
   })
 
   test('late records go somewhere, and so do results', () => {
@@ -237,6 +237,28 @@ describe('in a topology', () => {
     expect(warningsOf('final', 0)).toEqual([])
     expect(warningsOf('session', 13)).toHaveLength(1)
     expect(warningsOf('session', 14)).toEqual([])
+  })
+
+  test('revisions go no further than the window that takes them, but for its late output', () => {
+    const { app, keyed, out } = bids()
+    const window = (stream: Stream<unknown>, name: string, graceMs: number, emit: 'on-close' | 'final') =>
+      stream
+        .keyBy(`by-${name}`, () => '')
+        .window(tumbling(milliseconds(10), { grace: milliseconds(graceMs) }))
+        .aggregate(name, { n: count() }, { emit })
+    const up = keyed
+      .window(tumbling(milliseconds(10), { grace: milliseconds(5) }))
+      .aggregate('up', all, { emit: 'on-close' })
+    const taking = window(up.results as Stream<unknown>, 'taking', 5, 'final')
+    const behind = window(taking.results as Stream<unknown>, 'behind', 0, 'final')
+    const ofLate = window(taking.late, 'of-late', 4, 'final')
+    const ofLateUp = window(up.late as Stream<unknown>, 'of-late-up', 0, 'final')
+    for (const { results, late } of [behind, ofLate, ofLateUp]) {
+      for (const stream of [results, late]) (stream as Stream<unknown>).to(out)
+    }
+    expect(plan(app).warnings).toEqual([
+      expect.stringMatching(/> window "of-late": its grace of .* undercuts window "up", which revises its results for/),
+    ])
   })
 
   test('a count window takes whatever comes, so no grace undercuts another', () => {

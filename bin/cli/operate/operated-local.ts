@@ -20,7 +20,7 @@ import {
 import { KinesisShardReader } from '../../../lib/local/reading/kinesis-shard-reader.ts'
 import { localKinesisClient } from '../../../lib/local/run/streams.ts'
 import { localDynamoDBClient } from '../../../lib/local/run/tables.ts'
-import { directoryOf, reachRun, runNamed } from '../local-run.ts'
+import { beginTimeAgain, directoryOf, reachRun, runNamed } from '../local-run.ts'
 import { type MappingState, type Operated, orderedStages } from './operated.ts'
 import { firstWaiting, type Place, streamNameIn } from './waiting.ts'
 
@@ -81,6 +81,7 @@ export async function openLocal(app: string | undefined, closing: Closing): Prom
       for (const { partition } of listed) {
         await checkpoints.save(partition, { position: { at: 'timestamp', timestampMs: fromMs }, drained: false })
       }
+      await beginTimeAgain(directory)
       return []
     },
   }

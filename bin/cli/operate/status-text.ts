@@ -4,7 +4,10 @@ import { counted, timeWords } from '../words.ts'
 import type { GroupLag, Operated } from './operated.ts'
 import type { PartitionStatus, StageStatus } from './stage-status.ts'
 
-const timeText = (ms: number | undefined): string => (ms === undefined || !Number.isFinite(ms) ? '-' : timeWords(ms))
+function timeText(ms: number | undefined): string {
+  if (ms === Number.POSITIVE_INFINITY) return 'the end of all input'
+  return ms === undefined || !Number.isFinite(ms) ? '-' : timeWords(ms)
+}
 
 const timeJson = (ms: number | undefined): string | null =>
   ms === undefined || !Number.isFinite(ms) ? null : timeWords(ms)
@@ -13,7 +16,7 @@ const heads = ['stage', 'kind', 'mapping', 'partitions', 'number', 'event time',
 const numeric = [false, false, false, true, true, false, true, false, false]
 
 export function statusLines(
-  { title, note }: Pick<Operated, 'title' | 'note'>,
+  { title, note, flags }: Pick<Operated, 'title' | 'note' | 'flags'>,
   stages: readonly StageStatus[],
   nowMs: number,
 ): readonly string[] {
@@ -23,7 +26,7 @@ export function statusLines(
     '',
     ...table([heads, ...stages.map((stage) => row(stage, nowMs))], numeric),
     ...stages.flatMap(lagLines),
-    ...stages.flatMap(troubles),
+    ...stages.flatMap(troubles(flags)),
     ...(note === undefined ? [] : ['', note]),
   ]
 }
@@ -49,7 +52,7 @@ function row({ stage, kind, mapping, partitions }: StageStatus, nowMs: number): 
 /** Of the partitions that take records and have a time: where the stage as a whole has come to. */
 function leastEventTimeMs(partitions: readonly PartitionStatus[]): number | undefined {
   const times = partitions.flatMap(({ isClosed, eventTimeMs }) =>
-    isClosed || !Number.isFinite(eventTimeMs) ? [] : [eventTimeMs],
+    isClosed || !(eventTimeMs > Number.NEGATIVE_INFINITY) ? [] : [eventTimeMs],
   )
   return times.length === 0 ? undefined : Math.min(...times)
 }
@@ -90,18 +93,20 @@ function lagText({ partitions }: GroupLag): string {
 }
 
 /** What needs somebody's eye, a line for each partition. */
-function troubles({ stage, partitions = [], isBeingReset }: StageStatus): readonly string[] {
-  const cutOff = `${stage}: a reset of it has begun and not ended, and it waits. Where that was cut off, run \`millrace reset\` again.`
-  return [...(isBeingReset ? [cutOff] : []), ...partitions.flatMap(partitionTroubles(stage))]
-}
+const troubles =
+  (flags: string) =>
+  ({ stage, partitions = [], isBeingReset }: StageStatus): readonly string[] => {
+    const cutOff = `${stage}: a reset of it has begun and not ended, and it waits. Where that was cut off, run \`millrace reset ${flags}\` again.`
+    return [...(isBeingReset ? [cutOff] : []), ...partitions.flatMap(partitionTroubles(stage, flags))]
+  }
 
 const partitionTroubles =
-  (stage: string) =>
+  (stage: string, flags: string) =>
   ({ partition, failing, suspect }: PartitionStatus): readonly string[] => [
     ...(failing === undefined
       ? []
       : [
-          `${stage} ${partition}: record ${grouped(failing.number)} fails, ${counted(failing.attempts, 'attempt')} so far. \`millrace skip ${stage} --partition ${partition}\` makes it a dead letter.`,
+          `${stage} ${partition}: record ${grouped(failing.number)} fails, ${counted(failing.attempts, 'attempt')} so far. \`millrace skip ${stage} --partition ${partition} ${flags}\` makes it a dead letter.`,
         ]),
     ...(suspect === undefined
       ? []

@@ -18,8 +18,8 @@ function isHeader(value: unknown): boolean {
 }
 
 function isReason(value: unknown): boolean {
-  const { code, phase, name, message, attempts } = (value ?? {}) as Record<string, unknown>
-  return [code, name, message].every(isText) && phases.includes(String(phase)) && Number.isInteger(attempts)
+  const { code, phase, name, message, attempts, step = '' } = (value ?? {}) as Record<string, unknown>
+  return [code, name, message, step].every(isText) && phases.includes(String(phase)) && Number.isInteger(attempts)
 }
 
 const isTimeOrNull = (value: unknown): boolean => value === null || Number.isFinite(value)
@@ -68,7 +68,7 @@ function isOfProgress(entry: Readonly<Record<string, unknown>>): boolean {
 
 function isEntry(value: Readonly<Record<string, unknown>>): boolean {
   const { id, topology, stage, source, partition, position, subPosition, arrivalTimeMs, failedAtMs } = value
-  const { key, payload, headers, reason, output } = value
+  const { key, payload, headers, reason, output, recordIn } = value
   return (
     [id, topology, stage, source, partition].every(isText) &&
     /^\d+$/.test(String(position)) &&
@@ -79,6 +79,7 @@ function isEntry(value: Readonly<Record<string, unknown>>): boolean {
     headers.every(isHeader) &&
     isReason(reason) &&
     (output === undefined || isOutput(output)) &&
+    (value.formatVersion === 2 ? isText(recordIn) : recordIn === undefined) &&
     isOfProgress(value)
   )
 }
@@ -100,10 +101,13 @@ export function readDeadLetter(data: Uint8Array | string): DeadLetterEntry | Unr
   }
   const fields = (typeof value === 'object' && value !== null ? value : {}) as Readonly<Record<string, unknown>>
   const { formatVersion } = fields
-  if (typeof formatVersion === 'number' && formatVersion > 1) {
-    return { problem: `it has format version ${formatVersion}, and this release of Millrace reads 1: update Millrace` }
+  if (typeof formatVersion === 'number' && formatVersion > 2) {
+    return {
+      problem: `it has format version ${formatVersion}, and this release of Millrace reads up to 2: update Millrace`,
+    }
   }
-  if (formatVersion !== 1 || !isEntry(fields)) return { problem: 'it is not a dead letter of Millrace' }
+  if ((formatVersion !== 1 && formatVersion !== 2) || !isEntry(fields))
+    return { problem: 'it is not a dead letter of Millrace' }
   return value as DeadLetterEntry
 }
 

@@ -9,7 +9,7 @@
  * 4. Null is a tombstone.
  */
 import { TerminalError } from '../../core/errors.ts'
-import { outputIdentity, type RecordInfo } from '../../core/record.ts'
+import { outputIdentity, type RecordInfo, sharedHeaders } from '../../core/record.ts'
 import type { Output, Sink } from '../../runtime/sink.ts'
 import { jsonText, notSerialisable } from '../encoding/output-json.ts'
 import type { DeliveryPorts } from '../ordered-delivery.ts'
@@ -65,7 +65,7 @@ export function kafkaSink<T>(options: KafkaSinkOptions<T>): Sink<T, KafkaItem> {
         key: keyBytes,
         value: encodedOf(value),
         headers: [
-          ...record.headers.filter(({ name }) => name !== identityHeader),
+          ...sharedHeaders(record).filter(({ name }) => name !== identityHeader),
           { name: identityHeader, value: Buffer.from(identity) },
         ],
         timestampMs: timestampOf(record),

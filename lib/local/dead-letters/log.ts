@@ -43,18 +43,20 @@ export class DeadLetterLog {
     return this.#letters.get(id)
   }
 
-  /** Reads on to what is the end of the stream by now. Rejects where the stream cannot be read. */
-  async refresh(): Promise<void> {
-    for (const { shardId } of await this.#reader.listShards()) await this.#readShard(shardId)
+  /** Reads on to what is the end of the stream by now, and resolves with what came. Rejects where the stream cannot be read. */
+  async refresh(): Promise<readonly DeadLetterEntry[]> {
+    const came: DeadLetterEntry[] = []
+    for (const { shardId } of await this.#reader.listShards()) await this.#readShard(shardId, came)
+    return came
   }
 
-  async #readShard(shardId: string): Promise<void> {
+  async #readShard(shardId: string, came: DeadLetterEntry[]): Promise<void> {
     const position = this.#positions.get(shardId) ?? { at: 'trim-horizon' }
     let iterator: string | null = await this.#reader.open(shardId, position)
     while (iterator !== null) {
       const { records, nextIterator, millisBehindLatest } = await this.#reader.read(iterator, readLimit)
       for (const { sequenceNumber, data } of records) {
-        this.#take(`${shardId}:${sequenceNumber}`, data)
+        this.#take(`${shardId}:${sequenceNumber}`, data, came)
         this.#positions.set(shardId, { at: 'after', sequenceNumber })
       }
       // An empty answer alone does not mean the end: Kinesis answers so in the middle of a shard, too.
@@ -62,7 +64,7 @@ export class DeadLetterLog {
     }
   }
 
-  #take(place: string, data: Uint8Array): void {
+  #take(place: string, data: Uint8Array, came: DeadLetterEntry[]): void {
     const entry = readDeadLetter(data)
     if ('problem' in entry) {
       this.unreadable.push({ place, problem: entry.problem })
@@ -70,5 +72,6 @@ export class DeadLetterLog {
     }
     const places = [...(this.#letters.get(entry.id)?.places ?? []), place]
     this.#letters.set(entry.id, { handle: deadLetterHandle(entry.id), entry, places })
+    came.push(entry)
   }
 }

@@ -31,8 +31,9 @@ export class QueueLetters implements LetterLog {
     return this.#letters.get(id)
   }
 
-  async refresh(): Promise<void> {
-    for (const message of await this.#queue.receive()) this.#take(message)
+  async refresh(): Promise<readonly DeadLetterEntry[]> {
+    const messages = await this.#queue.receive()
+    return messages.flatMap((message) => this.#take(message) ?? [])
   }
 
   async discard(letters: readonly LoggedDeadLetter[]): Promise<void> {
@@ -40,15 +41,16 @@ export class QueueLetters implements LetterLog {
     this.undeleted += await this.#queue.delete(places).catch(() => places.length)
   }
 
-  #take({ messageId, body }: QueuedMessage): void {
+  #take({ messageId, body }: QueuedMessage): DeadLetterEntry | undefined {
     const entry = readDeadLetter(body)
     if ('problem' in entry) {
       this.unreadable.push({ place: messageId, problem: entry.problem })
-      return
+      return undefined
     }
     const known = this.#letters.get(entry.id)
     const places = [...(known?.places ?? []), messageId]
     this.#letters.set(entry.id, { handle: deadLetterHandle(entry.id), entry: later(known?.entry, entry), places })
+    return entry
   }
 }
 

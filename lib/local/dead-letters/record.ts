@@ -8,6 +8,7 @@
  *    stage that keeps progress is past the record, and would take it for done.
  */
 import type { DeadLetterEntry } from '../../aws/dead-letters/entry.ts'
+import { deadLetterHandle } from '../../aws/dead-letters/reading.ts'
 import type { KafkaEvent, KafkaEventRecord } from '../../aws/events/kafka-records.ts'
 import { deaggregate, isAggregate } from '../../aws/events/kpl-aggregate.ts'
 import type { RedriveMark } from '../../aws/handler/stream-handler.ts'
@@ -96,7 +97,12 @@ function whyNot({ topology, source, reason, output }: DeadLetterEntry, own: Reco
 export type Bytes = Pick<OriginalRecord, 'key' | 'payload' | 'headers'>
 
 async function bytesOf(entry: DeadLetterEntry, reading: RecordReading): Promise<Bytes | { readonly reason: string }> {
-  if (entry.omitted) return bytesAtSource(entry, reading)
+  const { recordIn, omitted } = entry
+  if (recordIn !== undefined) {
+    const where = `the dead letter ${deadLetterHandle(recordIn)}, which has its record, is not here any more, and`
+    return bytesAtSource(entry, reading, where)
+  }
+  if (omitted) return bytesAtSource(entry, reading, 'its bytes were too large for where dead letters go, and')
   return bytesKept(entry, reading)
 }
 
@@ -118,12 +124,12 @@ const kept = ({ key, payload, headers }: DeadLetterEntry): Bytes => ({ key, payl
 
 const base64 = (bytes: Uint8Array | string): string => Buffer.from(bytes as Uint8Array).toString('base64')
 
-/** An entry that was too large for its transport holds no bytes, but a stream or a topic may have the record still. */
+/** An entry may hold no bytes, `gone` says why, but a stream or a topic may have the record still. */
 async function bytesAtSource(
   entry: DeadLetterEntry,
   { readSource }: RecordReading,
+  gone: string,
 ): Promise<Bytes | { readonly reason: string }> {
-  const gone = 'its bytes were too large for where dead letters go, and'
   const kind = kindOf(entry.partition)
   if (kind !== 'kinesis' && kind !== 'kafka') return { reason: `${gone} redrive does not read ${nameOf[kind]}` }
   try {

@@ -6,9 +6,9 @@
  *    failed in a keyed stage goes to that stage's own stream, which nobody else reads.
  * 2. It goes under its original coordinates, so its outputs have the identities that they would have had: an idempotent sink applies
  *    each once, however often a redrive is repeated; and what it does to keyed state has an identity too, which the key takes once.
- * 3. It is settled only after the function, or the stream, has acknowledged it and the dead-letter stream holds no new entry of it. An interruption
- *    before that leaves it open.
- * 4. Records go one at a time, in the order of their source partition, or of their keyed stage and slot; behind one that the function returns, later ones of its key wait.
+ * 3. It is settled only after the function, or the stream, has acknowledged its record. An interruption before that leaves it open. What is
+ *    given up again has a new entry then, which is open: the old one is not reported as done.
+ * 4. A record goes once for all of its dead letters (same-record.ts). Records go one at a time, in the order of their source partition, or of their keyed stage and slot; behind one that the function returns, later ones of its key wait.
  * 5. What was given up in an older generation is refused: the reset since then has its record read again, or counts without it. It also
  *    travels with its generation, so that it is dropped where a reset comes between. What goes to the sinks alone changes no state, and goes.
  * 6. Where the function returns several in a row, the rest is not tried: it is the function that fails, not the records.
@@ -17,10 +17,11 @@ import type { DeadLetterEntry } from '../../aws/dead-letters/entry.ts'
 import type { Clock } from '../../core/clock.ts'
 import { describeError } from '../../core/errors.ts'
 import type { InvocationOutcome } from '../../emulator/event-source-mapping/index.ts'
-import { redriveOf } from '../../runtime/dead-letter.ts'
+import { type Redrive, redriveOf } from '../../runtime/dead-letter.ts'
 import { isKeyed, type KeyedEntry, type KeyedStreams, redriveFrame } from './frame.ts'
 import type { LoggedDeadLetter } from './log.ts'
 import { type OriginalRecord, originalRecord, type SourceBytes } from './record.ts'
+import { bearerOf, cameAgain, type Letters, latestOf, recordNameOf } from './same-record.ts'
 import type { SettlementFile } from './settlement.ts'
 
 /** The function of the application that gave the records up. */
@@ -33,8 +34,8 @@ export interface RedriveFunction {
 /** The dead letters as their stream or queue holds them. */
 export interface LetterLog {
   get(id: string): LoggedDeadLetter | undefined
-  /** Reads what came since. */
-  refresh(): Promise<void>
+  /** Reads what came since, and resolves with it. */
+  refresh(): Promise<readonly DeadLetterEntry[]>
   /** Takes settled letters out, where letters can be taken out. Never rejects: the next redrive takes out what is left. */
   discard?(letters: readonly LoggedDeadLetter[]): Promise<void>
 }
@@ -54,6 +55,7 @@ export interface RedriveOptions {
   readonly sources: readonly string[]
   /** Of each stage that keeps progress, its generation now. */
   readonly generations: ReadonlyMap<string, number>
+  /** With all that are open of their records: see `withOthersOfTheirRecords`. */
   readonly letters: readonly LoggedDeadLetter[]
   readonly log: LetterLog
   readonly settlements: SettlementFile
@@ -81,6 +83,8 @@ interface Course {
   /** By {@link orderOf} and key: the dead letter that was returned. */
   readonly held: Map<string, string>
   returnedInARow: number
+  /** What came to the dead-letter stream meanwhile, by the name of its record. */
+  readonly came: Map<string, DeadLetterEntry[]>
 }
 
 /**
@@ -90,19 +94,18 @@ interface Course {
  * await redrive({ topology: 'orders-app', sources: ['orders'], generations: new Map(), letters, log, settlements, function: own, readSource, clock, signal, onOutcome })
  */
 export async function redrive(options: RedriveOptions): Promise<string | undefined> {
-  const { letters, signal, onOutcome } = options
-  const course: Course = { held: new Map(), returnedInARow: 0 }
+  const { letters, signal } = options
+  const course: Course = { held: new Map(), returnedInARow: 0, came: new Map() }
   const goesOn = () => !signal.aborted && course.returnedInARow < mostReturnedInARow
-  const ordered = inOrder(letters)
-  for (let from = 0; from < ordered.length && goesOn(); from += recordsPerSettlement) {
-    const acknowledged: LoggedDeadLetter[] = []
-    for (const letter of ordered.slice(from, from + recordsPerSettlement)) {
+  const records = [...Map.groupBy(inOrder(letters), ({ entry }) => recordNameOf(entry)).values()]
+  for (let from = 0; from < records.length && goesOn(); from += recordsPerSettlement) {
+    const acknowledged: Letters[] = []
+    for (const ofRecord of records.slice(from, from + recordsPerSettlement)) {
       if (!goesOn()) break
-      const outcome = await redriveOne(options, letter, course)
-      if (outcome === 'acknowledged') acknowledged.push(letter)
-      else onOutcome(letter, outcome)
+      const sent = await redriveRecord(options, ofRecord, course)
+      if (sent !== undefined) acknowledged.push(sent)
     }
-    await settle(options, acknowledged)
+    await settle(options, acknowledged, course)
   }
   if (signal.aborted) return 'it was interrupted'
   if (!goesOn()) return `none of ${mostReturnedInARow} records in a row was taken`
@@ -128,21 +131,41 @@ function inOrder(letters: readonly LoggedDeadLetter[]): readonly LoggedDeadLette
   return placed.map(({ letter }) => letter)
 }
 
-async function redriveOne(
+/** Sends a record, and says which of its letters are acknowledged; undefined where none is, as was told then. */
+async function redriveRecord(
   options: RedriveOptions,
-  letter: LoggedDeadLetter,
+  letters: readonly LoggedDeadLetter[],
+  course: Course,
+): Promise<Letters | undefined> {
+  const { onOutcome } = options
+  const reasons = letters.map(({ entry }) => whyOutdated(options, entry))
+  for (const [i, reason] of reasons.entries()) {
+    if (reason !== undefined) onOutcome(letters[i] as LoggedDeadLetter, { kind: 'refused', reason })
+  }
+  const [first, ...others] = letters.filter((_, i) => reasons[i] === undefined)
+  if (first === undefined) return undefined
+  const outcome = await sendInTurn(options, [first, ...others], course)
+  if (outcome === 'acknowledged') return [first, ...others]
+  for (const letter of [first, ...others]) onOutcome(letter, outcome)
+  return undefined
+}
+
+async function sendInTurn(
+  options: RedriveOptions,
+  letters: Letters,
   course: Course,
 ): Promise<'acknowledged' | RedriveOutcome> {
-  const { entry } = letter
-  const outdated = whyOutdated(options, entry)
-  if (outdated !== undefined) return { kind: 'refused', reason: outdated }
-  const order = JSON.stringify([orderOf(letter), entry.key])
+  const [first] = letters
+  const bearer = bearerOf(letters, options.log)
+  const order = JSON.stringify([orderOf(first), bearer.key])
   const before = course.held.get(order)
   if (before !== undefined) return { kind: 'returned', reason: `waits behind ${before}, which has its key` }
-  const outcome = await (isKeyed(entry) ? sendToStream(options, entry) : sendToFunction(options, entry))
+  const outcome = await (isKeyed(bearer)
+    ? sendToStream(options, bearer)
+    : sendToFunction(options, bearer, redriveOf(latestOf(letters))))
   if (outcome !== 'acknowledged' && outcome.kind === 'refused') return outcome
   course.returnedInARow = outcome === 'acknowledged' ? 0 : course.returnedInARow + 1
-  if (outcome !== 'acknowledged') course.held.set(order, letter.handle)
+  if (outcome !== 'acknowledged') course.held.set(order, first.handle)
   return outcome
 }
 
@@ -156,10 +179,12 @@ function whyOutdated({ generations }: RedriveOptions, entry: DeadLetterEntry): s
 async function sendToFunction(
   options: RedriveOptions,
   entry: DeadLetterEntry,
+  how: Redrive,
 ): Promise<'acknowledged' | RedriveOutcome> {
-  const record = await originalRecord(entry, options)
-  const refusal = 'reason' in record ? record.reason : options.function.refusal(record)
-  if ('reason' in record || refusal !== undefined) return { kind: 'refused', reason: refusal ?? '' }
+  const found = await originalRecord(entry, options)
+  const refusal = 'reason' in found ? found.reason : options.function.refusal(found)
+  if ('reason' in found || refusal !== undefined) return { kind: 'refused', reason: refusal ?? '' }
+  const record = { ...found, redrive: how }
   const reason = notTaken(await options.function.invoke(record), record)
   return reason === undefined ? 'acknowledged' : { kind: 'returned', reason }
 }
@@ -194,22 +219,27 @@ function askedAgain(failures: readonly unknown[], { position, partition }: Origi
   return 'the answer names a record that was not sent'
 }
 
-/** Looks which of the acknowledged records became dead letters again, and settles the others. */
-async function settle(options: RedriveOptions, acknowledged: readonly LoggedDeadLetter[]): Promise<void> {
+/** Settles the letters of acknowledged records, and looks which of them were given up again. */
+async function settle(options: RedriveOptions, acknowledged: readonly Letters[], { came }: Course): Promise<void> {
   if (acknowledged.length === 0) return
   const { log, settlements, clock, onOutcome, visibleAfterMs = 0 } = options
   if (visibleAfterMs > 0) await clock.sleep(visibleAfterMs)
-  await log.refresh()
-  const again = (letter: LoggedDeadLetter): LoggedDeadLetter | undefined => {
-    const now = log.get(letter.entry.id)
-    return now !== undefined && now.places.length > letter.places.length ? now : undefined
+  for (const entry of await log.refresh()) {
+    const name = recordNameOf(entry)
+    const others = came.get(name)
+    if (others) others.push(entry)
+    else came.set(name, [entry])
   }
-  const done = acknowledged.filter((letter) => again(letter) === undefined)
-  await settlements.settle(done, clock.nowMs())
-  await log.discard?.(done)
-  for (const letter of acknowledged) {
-    const now = again(letter)
-    if (now === undefined) onOutcome(letter, { kind: 'done' })
-    else onOutcome(letter, { kind: 'dead-letter', phase: now.entry.reason.phase, code: now.entry.reason.code })
+  const settled = acknowledged.flat()
+  await settlements.settle(settled, clock.nowMs())
+  await log.discard?.(settled)
+  for (const letters of acknowledged) {
+    const [{ entry }] = letters
+    const again = cameAgain(letters, came.get(recordNameOf(entry)) ?? [])
+    for (const [i, letter] of letters.entries()) {
+      const one = again[i]
+      if (one === undefined) onOutcome(letter, { kind: 'done' })
+      else onOutcome(letter, { kind: 'dead-letter', phase: one.reason.phase, code: one.reason.code })
+    }
   }
 }

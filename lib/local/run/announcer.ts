@@ -37,6 +37,7 @@ export class LocalAnnouncer {
   #running: Promise<void> | undefined
   #hasEnded = false
   #isSettled = false
+  #hasTimeEnded = false
   /** Ends the pause between two rounds. */
   #wake = new AbortController()
 
@@ -46,18 +47,24 @@ export class LocalAnnouncer {
 
   /** Begins the rounds, once. In a topology without keyed stages there is nothing to say. */
   start(): void {
-    if (this.#options.planned.stages.some(({ kind }) => kind === 'keyed')) this.#running ??= this.#run()
+    if (this.#hasKeyedStages) this.#running ??= this.#run()
   }
 
   /** The bounded input has ended: what waits for event time to pass is due from now on. */
   endInput(): void {
     this.#hasEnded = true
+    this.#isSettled = !this.#hasKeyedStages
     this.#wake.abort()
   }
 
   /** True once the input has ended, every partition knows it and nothing waits for event time any more. */
   get isSettled(): boolean {
     return this.#isSettled
+  }
+
+  /** True once a partition was told that all time is over: where nothing waited for a time, none is. */
+  get hasTimeEnded(): boolean {
+    return this.#hasTimeEnded
   }
 
   /** Ends the rounds, after the one at hand. */
@@ -80,6 +87,7 @@ export class LocalAnnouncer {
       const hasEnded = this.#hasEnded
       try {
         const said = await announce({ planned, ports, signal, ...this.#silence(hasEnded) })
+        this.#hasTimeEnded ||= said.some(({ news }) => news.some(({ markMs }) => markMs === Number.POSITIVE_INFINITY))
         // Nothing is said any more: every window is closed, and its results are published.
         this.#isSettled = hasEnded && said.length === 0
       } catch (error) {
@@ -89,6 +97,10 @@ export class LocalAnnouncer {
       if (!signal.aborted) this.#wake = new AbortController()
     }
     dynamodb.destroy()
+  }
+
+  get #hasKeyedStages(): boolean {
+    return this.#options.planned.stages.some(({ kind }) => kind === 'keyed')
   }
 
   /** What a round says of partitions that are caught up. */

@@ -93,6 +93,8 @@ export interface LocalApplication {
   endInput(): void
   /** True once the input has ended and nothing waits for event time any more. What came of it may still be read and processed. */
   hasEnded(): boolean
+  /** True once event time has come to its end, since something waited for it when the input ended: what is sent now is late. */
+  hasTimeEnded(): boolean
   /** The workers of a stage, which has the name of its source or its `keyBy`. Throws a RangeError where there is none of that name. */
   workersOf(stage: string): LocalWorkers
   /** Finishes what is in flight and saves; outputs are still read. Nothing is invoked any more. */
@@ -135,7 +137,6 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
   for (const stage of planned.stages) refuseParallelization(stage, mapping?.parallelizationFactor ?? 1)
   await mkdir(directory, { recursive: true })
   closing.defer(await takeLock(join(directory, lockFile)))
-  if (options.fresh) await removeState(directory)
   const endpoints = await endpointsOf(options, closing)
   const client = localKinesisClient(endpoints.kinesis)
   closing.defer(() => client.destroy())
@@ -198,6 +199,7 @@ async function start(planned: Plan, options: LocalApplicationOptions, closing: C
       announcer.endInput()
     },
     hasEnded: () => announcer.isSettled,
+    hasTimeEnded: () => announcer.hasTimeEnded,
     workersOf: (stage) => named(stages, 'stage', stage),
     halt: async () => {
       await switches.stop()
@@ -215,8 +217,13 @@ async function removeState(directory: string): Promise<void> {
 }
 
 async function endpointsOf(options: LocalApplicationOptions, closing: Closing): Promise<LocalEndpoints> {
-  const { endpoint, directory, port = 0 } = options
-  if (endpoint === undefined) return startLocalServices(directory, port, closing)
+  const { endpoint, directory, port = 0, fresh = false } = options
+  const drop = async () => {
+    if (fresh) await removeState(directory)
+  }
+  // A port that is taken must not cost the state.
+  if (endpoint === undefined) return startLocalServices(directory, port, closing, drop)
+  await drop()
   return typeof endpoint === 'string' ? endpointsAt(endpoint) : endpoint
 }
 

@@ -21,9 +21,15 @@ export const endpointsAt = (url: string): LocalEndpoints => ({ kinesis: url, dyn
  *
  * @throws ConfigurationError for a busy port, or for state that another process uses or that is damaged.
  * @param port of Kinesis on 127.0.0.1; 0 takes any free one, as DynamoDB always does.
+ * @param onBound called once the port is taken, before the directory is looked at.
  */
-export async function startLocalServices(directory: string, port: number, closing: Closing): Promise<LocalEndpoints> {
-  const kinesis = await startKinesisService({ port, directory: join(directory, 'kinesis') })
+export async function startLocalServices(
+  directory: string,
+  port: number,
+  closing: Closing,
+  onBound?: () => Promise<void>,
+): Promise<LocalEndpoints> {
+  const kinesis = await startKinesisService({ port, directory: join(directory, 'kinesis'), onBound })
   closing.defer(() => kinesis.close())
   const dynamodb = await startDynamoService({ directory: join(directory, 'dynamodb') })
   closing.defer(() => dynamodb.close())

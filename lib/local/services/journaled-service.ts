@@ -1,7 +1,7 @@
 /**
  * The life of an embedded service, whatever it speaks: a loopback server over a model whose changes go to a journal.
  *
- * 1. The port is taken before the directory, so that a busy port is told before anything is read.
+ * 1. The port is taken before the directory, so that a busy port is told before anything is read or dropped.
  * 2. No request is answered before the journal is restored; where that fails, all fail, and port and lock are let go.
  * 3. No answer leaves before everything that it may show is in the journal. When that cannot be written the request fails, and no
  *    change is accepted until the file can be written again; nothing is lost.
@@ -18,6 +18,8 @@ export interface JournaledServiceOptions<Effect> extends Omit<LoopbackOptions, '
   readonly directory: string | undefined
   /** The lock's and the journal's file name without its ending, such as `kinesis`. */
   readonly name: string
+  /** Called once the port is taken, before the directory is looked at. Where it rejects, nothing starts. @default nothing */
+  readonly onBound?: (() => Promise<void>) | undefined
   /** Restores the model from a journal, and adds to it from then on. */
   openJournal(path: string): Promise<EffectJournal<Effect>>
   /** Has the model do what is asked. */
@@ -35,7 +37,7 @@ export interface JournaledService {
 export async function startJournaledService<Effect>(
   options: JournaledServiceOptions<Effect>,
 ): Promise<JournaledService> {
-  const { directory, name, openJournal, perform, refuse, ...loopback } = options
+  const { directory, name, onBound, openJournal, perform, refuse, ...loopback } = options
   const restoring = Promise.withResolvers<void>()
   // Without a request that waits for it, nobody listens to a failure but the one who started the service.
   restoring.promise.catch(() => {})
@@ -54,6 +56,7 @@ export async function startJournaledService<Effect>(
   const server = await listenOnLoopback({ ...loopback, answer })
   let release = async () => {}
   try {
+    await onBound?.()
     if (directory !== undefined) {
       await mkdir(directory, { recursive: true })
       release = await takeLock(join(directory, `${name}.lock`))

@@ -27,6 +27,8 @@ export interface KinesisServiceOptions extends Omit<KinesisModelOptions, 'clock'
   readonly port?: number
   /** Where streams and records outlive the service. @default they do not */
   readonly directory?: string
+  /** Called once the port is taken, before the directory is looked at: what it drops there is gone only if the service can start. */
+  readonly onBound?: (() => Promise<void>) | undefined
   /** @default the machine's clock */
   readonly clock?: KinesisModelOptions['clock']
   /** How the journal writes. @default to the file */
@@ -52,7 +54,7 @@ export interface KinesisService {
  * await service.close()
  */
 export async function startKinesisService(options: KinesisServiceOptions = {}): Promise<KinesisService> {
-  const { port = 0, directory, writeAt, ...modelOptions } = options
+  const { port = 0, directory, onBound, writeAt, ...modelOptions } = options
   let journal: KinesisJournal | undefined
   const model = createKinesisModel({
     ...modelOptions,
@@ -65,6 +67,7 @@ export async function startKinesisService(options: KinesisServiceOptions = {}): 
     contentType: 'application/x-amz-json-1.1',
     largestBodyBytes: LARGEST_BODY_BYTES,
     directory,
+    onBound,
     name: 'kinesis',
     openJournal: async (path) => {
       journal = await openKinesisJournal(path, (effect) => model.restore(effect), writeAt)

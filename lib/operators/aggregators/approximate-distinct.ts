@@ -28,11 +28,11 @@ export interface ApproximateDistinctOptions {
 export function approximateDistinct<T>(
   by: (value: T) => Distinguishable | undefined,
   { precision = 12 }: ApproximateDistinctOptions = {},
-): Aggregator<T, number, Registers> {
+): Aggregator<T, number> {
   if (!Number.isInteger(precision) || precision < 4 || precision > 14) {
     throw new ConfigurationError(`approximateDistinct: the precision ${precision} is no integer from 4 to 14.`)
   }
-  return {
+  const aggregator: Aggregator<T, number, Registers> = {
     kind: `approximateDistinct(precision: ${precision})`,
     init: () => GrowingSet.empty(),
     add(registers, value) {
@@ -44,4 +44,5 @@ export function approximateDistinct<T>(
     encode: (registers): StateValue => (registers instanceof GrowingSet ? registers.sorted() : registers),
     decode: (stored) => (Array.isArray(stored) ? GrowingSet.of(stored as number[]) : (stored as Uint8Array)),
   }
+  return aggregator
 }

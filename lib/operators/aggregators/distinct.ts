@@ -14,8 +14,8 @@ export type Distinguishable = number | bigint | string | boolean
  * @example
  * { bidders: distinct((b: Bid) => b.bidder) }
  */
-export function distinct<T>(by: (value: T) => Distinguishable | undefined): Aggregator<T, number, GrowingSet> {
-  return {
+export function distinct<T>(by: (value: T) => Distinguishable | undefined): Aggregator<T, number> {
+  const aggregator: Aggregator<T, number, GrowingSet> = {
     kind: 'distinct',
     init: () => GrowingSet.empty(),
     add(seen, value) {
@@ -27,6 +27,7 @@ export function distinct<T>(by: (value: T) => Distinguishable | undefined): Aggr
     encode: (seen) => seen.sorted(),
     decode: (stored) => GrowingSet.of(stored as readonly Distinguishable[]),
   }
+  return aggregator
 }
 
 /** Throws a TerminalError for what cannot be told apart. */

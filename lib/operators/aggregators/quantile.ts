@@ -47,7 +47,7 @@ export function quantile<T, V extends number | undefined>(
   q: number,
   by: (value: T) => V,
   { relativeError = 0.01 }: QuantileOptions = {},
-): Aggregator<T, OrNull<V, number>, Sketch> {
+): Aggregator<T, OrNull<V, number>> {
   if (!(q >= 0 && q <= 1)) throw new ConfigurationError(`quantile(${q}): give a share from 0 to 1, such as 0.9.`)
   if (!(relativeError >= 0.001 && relativeError <= 0.1)) {
     throw new ConfigurationError(`quantile: the relative error ${relativeError} is not from 0.001 to 0.1.`)
@@ -57,7 +57,7 @@ export function quantile<T, V extends number | undefined>(
   const rangeOf = (magnitude: number): number => Math.ceil(Math.log(magnitude) * perRange)
   /** As far from both ends of the range, by the share of itself. */
   const middleOf = (range: number): number => (2 * ratio ** range) / (ratio + 1)
-  return {
+  const aggregator: Aggregator<T, number | null, Sketch> = {
     kind: `quantile(relativeError: ${relativeError})`,
     init: () => none,
     add(sketch, value) {
@@ -77,10 +77,11 @@ export function quantile<T, V extends number | undefined>(
       zeros: a.zeros + b.zeros,
       positive: mergedBuckets(a.positive, b.positive),
     }),
-    result: (sketch) => at(sketch, q, middleOf) as OrNull<V, number>,
+    result: (sketch) => at(sketch, q, middleOf),
     encode,
     decode,
   }
+  return aggregator as Aggregator<T, OrNull<V, number>>
 }
 
 function counted(sketch: Sketch, number: number, rangeOf: (magnitude: number) => number): Sketch {

@@ -1,3 +1,4 @@
+import { TerminalError } from '../../core/errors.ts'
 import type { StateValue } from '../../state/state-store.ts'
 import { type Aggregator, type Given, type OrNull, refuseValue, select } from './aggregator.ts'
 import { decodeSum, type ExactSum, encodeSum, nearest, nearestMean, plus, plusSum } from './exact-sum.ts'
@@ -16,28 +17,32 @@ type Total = ExactSum | bigint | null
  */
 export function sum<T, V extends number | bigint | undefined>(
   by: (value: T) => V,
-): Aggregator<T, OrNull<V, Given<V> extends bigint ? bigint : number>, Total> {
-  const result = (total: Total): number | bigint | null =>
-    total === null || typeof total === 'bigint' ? total : nearest(total)
-  return {
+): Aggregator<T, OrNull<V, Given<V> extends bigint ? bigint : number>> {
+  const aggregator: Aggregator<T, number | bigint | null, Total> = {
     kind: 'sum',
     init: () => null,
     add(total, value) {
       const addend: unknown = select('sum', by, value)
       if (addend === undefined) return total
-      if (typeof addend === 'bigint') return (wholeOf(total) ?? 0n) + addend
+      if (typeof addend === 'bigint') {
+        if (total !== null && typeof total !== 'bigint') refuseMixed(addend, 'numbers')
+        return (total ?? 0n) + addend
+      }
       if (typeof addend !== 'number' || !Number.isFinite(addend)) refuseValue('sum', addend, 'give a finite number')
-      return plus(numberOf(total) ?? 0, addend)
+      if (typeof total === 'bigint') refuseMixed(addend, 'bigints')
+      return plus(total ?? 0, addend)
     },
     merge(a, b) {
       if (a === null || b === null) return a ?? b
-      return typeof a === 'bigint' ? a + (wholeOf(b) ?? 0n) : plusSum(a, numberOf(b) ?? 0)
+      if (typeof a === 'bigint') return a + (typeof b === 'bigint' ? b : refuseMixedParts())
+      return plusSum(a, typeof b === 'bigint' ? refuseMixedParts() : b)
     },
-    result: result as Aggregator<T, OrNull<V, Given<V> extends bigint ? bigint : number>, Total>['result'],
+    result: (total) => (total === null || typeof total === 'bigint' ? total : nearest(total)),
     // Text, as a bigint may have more digits than a number of the table.
     encode: (total) => (total === null ? null : typeof total === 'bigint' ? total.toString() : encodeSum(total)),
     decode: (stored) => (stored === null ? null : typeof stored === 'string' ? BigInt(stored) : decodeSum(stored)),
   }
+  return aggregator as Aggregator<T, OrNull<V, Given<V> extends bigint ? bigint : number>>
 }
 
 interface Mean {
@@ -55,9 +60,8 @@ const none: Mean = { count: 0, sum: 0 }
  * @example
  * { meanDelay: mean((f: Flight) => f.delayMinutes) }
  */
-export function mean<T, V extends number | undefined>(by: (value: T) => V): Aggregator<T, OrNull<V, number>, Mean> {
-  const result = ({ count, sum }: Mean): number | null => (count === 0 ? null : nearestMean(sum, count))
-  return {
+export function mean<T, V extends number | undefined>(by: (value: T) => V): Aggregator<T, OrNull<V, number>> {
+  const aggregator: Aggregator<T, number | null, Mean> = {
     kind: 'mean',
     init: () => none,
     add(before, value) {
@@ -67,21 +71,23 @@ export function mean<T, V extends number | undefined>(by: (value: T) => V): Aggr
       return { count: before.count + 1, sum: plus(before.sum, addend) }
     },
     merge: (a, b) => ({ count: a.count + b.count, sum: plusSum(a.sum, b.sum) }),
-    result: result as Aggregator<T, OrNull<V, number>, Mean>['result'],
+    result: ({ count, sum }) => (count === 0 ? null : nearestMean(sum, count)),
     encode: ({ count, sum }) => [count, encodeSum(sum)],
     decode(stored) {
       const [count, sum] = stored as readonly [number, StateValue]
       return { count, sum: decodeSum(sum) }
     },
   }
+  return aggregator as Aggregator<T, OrNull<V, number>>
 }
 
-function wholeOf(total: Total): bigint | null {
-  if (total === null || typeof total === 'bigint') return total
-  refuseValue('sum', 0n, 'numbers and bigints cannot be mixed')
+function refuseMixed(addend: number | bigint, before: 'numbers' | 'bigints'): never {
+  refuseValue('sum', addend, `numbers and bigints cannot be mixed, and it gave ${before} before: give ${before}`)
 }
 
-function numberOf(total: Total): ExactSum | null {
-  if (typeof total !== 'bigint') return total
-  refuseValue('sum', 0, 'numbers and bigints cannot be mixed')
+function refuseMixedParts(): never {
+  throw new TerminalError(
+    'the selector of sum gave numbers for some records of a window and bigints for others, which cannot be mixed: give one of the two',
+    { code: 'not-aggregable' },
+  )
 }

@@ -1,4 +1,4 @@
-import { TerminalError } from '../../core/errors.ts'
+import { TerminalError, thrownBy } from '../../core/errors.ts'
 import type { RecordInfo } from '../../core/record.ts'
 import { type Operator, refusePromise } from '../operator.ts'
 import { type Freshness, notLoaded, type Table, type TableView } from './table.ts'
@@ -29,13 +29,17 @@ export function enrich<I, V, O>(enrichment: Enrichment<I, V, O>): Operator<I, O>
     link: (next, context) => {
       const table = context.table(enrichment.from.name) as TableView<V>
       return (value, record) => {
-        const key = enrichment.key(value, record)
-        if (key !== undefined && typeof key !== 'string') refuseKey(enrichment.from.name, key)
-        const row = key === undefined ? undefined : table.get(key)
-        if (row === notLoaded) return
-        const result = enrichment.join(value, row, key === undefined ? noRow : table.freshness(key))
-        refusePromise('enrich', result)
-        next(result, record)
+        try {
+          const key = enrichment.key(value, record)
+          if (key !== undefined && typeof key !== 'string') refuseKey(enrichment.from.name, key)
+          const row = key === undefined ? undefined : table.get(key)
+          if (row === notLoaded) return
+          const result = enrichment.join(value, row, key === undefined ? noRow : table.freshness(key))
+          refusePromise('enrich', result)
+          next(result, record)
+        } catch (error) {
+          throw thrownBy(context.step, error)
+        }
       }
     },
   }

@@ -15,11 +15,13 @@ const longestName = 64
 const kinds: readonly string[] = ['value', 'list', 'map', 'reducing', 'aggregating', 'operator']
 
 /** Throws a {@link ConfigurationError} where the states of `operator`, such as `process "totals"`, cannot be kept. */
-export function checkStates(operator: string, states: StateDeclarations): void {
+export function checkStates(operator: string, states: StateDeclarations, timers: TimerDeclarations): void {
   const declared = Object.entries(states ?? {})
   if (declared.length === 0) {
+    const otherwise =
+      Object.keys(timers).length > 0 ? 'for what a timer is to find when it fires' : 'or use flatMap, which needs none'
     throw new ConfigurationError(
-      `${operator} declares no state: give it one, such as state: { last: valueState() }, or use flatMap, which needs none.`,
+      `${operator} declares no state: give it one, such as state: { last: valueState() }, ${otherwise}.`,
     )
   }
   for (const [name, state] of declared) {

@@ -84,7 +84,7 @@ export function process<
 >(name: string, declared: Process<T, O, K, D, S, M>): KeyedOperator<T, O> {
   const label = `process "${name}"`
   const sides: SideDeclarations = declared.sides ?? {}
-  checkStates(label, declared.state)
+  checkStates(label, declared.state, declared.timers ?? {})
   checkSides(label, sides)
   checkTimers(label, declared.timers ?? {}, declared.onTimer ?? {})
   const storedNameOf = (member: string): string => `${name}.${member}`

@@ -27,8 +27,12 @@ export interface Timer {
 export type TimersOf<M> = { readonly [N in keyof M]: Timer }
 
 /**
- * Declares a timer that fires when the stage's watermark reaches its time, in ms since 1970 UTC: the same on every attempt, and
- * whenever records are read again.
+ * Declares a timer that fires when the stage's watermark reaches its time, in ms since 1970 UTC: at the same record on every attempt. What it
+ * puts out has that time, and comes in time for the windows behind it.
+ *
+ * One exception: a record may set it to a time that is not after the record's own mark, or an idle mark. Where the watermark has come that far, it fires in the
+ * same step, and windows that have closed meanwhile take what it puts out as late. Where other partitions hold the watermark back, it waits, and is
+ * in time. So how fast those were read decides, as with timers of Flink; `record.eventTimeMs` plus more than the disorder of the source is never so early.
  *
  * @example
  * const idle = carts.keyBy('by-cart', (c) => c.cartId).process('abandoned', {
@@ -57,7 +61,10 @@ export function processingTimer(): TimerDeclaration {
   return { kind: 'timer', domain: 'processing-time' }
 }
 
-/** The timers of the key at hand, by name. */
+/**
+ * The timers of the key at hand, by name. A release before may have declared a timer of that name in the other domain: what it set
+ * fires by the time that it was set to, unless it is set or cleared before.
+ */
 export function linkTimers(
   operator: string,
   declared: TimerDeclarations,
@@ -66,10 +73,18 @@ export function linkTimers(
 ): TimersOf<TimerDeclarations> {
   const timers = Object.entries(declared).map(([name, { domain }]) => {
     const storedName = storedNameOf(name)
+    const former: TimerDomain = domain === 'event-time' ? 'processing-time' : 'event-time'
     const timer: Timer = {
-      set: (timeMs) => draft().setTimer(domain, storedName, checkedTime(operator, name, timeMs)),
-      clear: () => draft().clearTimer(domain, storedName),
-      get: () => draft().timer(domain, storedName),
+      set(timeMs) {
+        const atMs = checkedTime(operator, name, timeMs)
+        draft().clearTimer(former, storedName)
+        draft().setTimer(domain, storedName, atMs)
+      },
+      clear() {
+        draft().clearTimer(former, storedName)
+        draft().clearTimer(domain, storedName)
+      },
+      get: () => draft().timer(domain, storedName) ?? draft().timer(former, storedName),
     }
     return [name, timer] as const
   })

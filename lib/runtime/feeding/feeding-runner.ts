@@ -68,7 +68,7 @@ export class FeedingRunner {
       for (const partition of batch) {
         const tables = await this.#tables.openBatch(stop.signal)
         const failure = await partitionAlone(this.#parts.ports, partition, async () => {
-          await this.#parts.manifest.check(stop.signal)
+          await this.#parts.manifest.check(stop.signal, partition.partition)
           return work(this.#parts, partition, tables, stop)
         })
         if (failure) failures.push(failure)

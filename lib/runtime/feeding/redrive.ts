@@ -204,6 +204,7 @@ class RedriveAttempt {
       const schemaVersion = this.#parts.stage.feeds[i]?.keyBy.schema.version ?? 1
       const frames = redriveFrames(outputs, { schemaVersion, ...later(this.#redrive.generation) })
       const publisher = this.#parts.publishers[i] as FramePublisher
+      if (this.#stop.isOver()) throw outOfTime()
       const inTime = publisher.publish(frames, this.#stop.signal).then(() => true)
       if (!(await Promise.race([inTime, this.#stop.late]))) throw outOfTime()
       this.#parts.ports.metrics.count('frames-out', frames.length)

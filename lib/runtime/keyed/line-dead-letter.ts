@@ -51,7 +51,7 @@ export function firingDeadLetter(
   return { entry: { ...entry, id: `${entry.id}/${timer.name}/${timer.timeMs}` }, record }
 }
 
-/** The dead letter of what a timer put out, of a window too, and a sink refused: its state stands. It is named by the output always. */
+/** The dead letter of what a timer put out, of a window too, and a sink refused: its state stands. Each holds its key and its timer. */
 export function firedOutputDeadLetter(
   firing: FiringPlace,
   failure: GivenUp,
@@ -59,7 +59,7 @@ export function firedOutputDeadLetter(
 ): { readonly entry: DeadLetter; readonly record: RecordInfo } {
   // Beside the timers that failed in the same step, which have the places from 0 on.
   const record = firingRecord(firing, failure.output?.timer, where.stage, 1)
-  return { entry: deadLetterOf(record, { ...failure, isOneOfSeveral: true }, where), record }
+  return { entry: deadLetterOf(record, { ...failure, first: undefined }, where), record }
 }
 
 function firingRecord(

@@ -213,11 +213,13 @@ export class LineSteps {
   /**
    * How far a firing moves the times of its key: behind what any record may have that can still come, which so finds all that it
    * would have found, and ahead of where the table may have taken an item (key-commit.ts 2). A record may be as old as its source
-   * and the streams before this one keep it; by event time, a day behind the watermark.
+   * and the streams before this one keep it; by event time, a day behind the watermark. The end of all input is no time: what is
+   * kept then stays as it is.
    */
   #firingTime({ watermarkMs, processingMs }: Line): StepTime {
     const { retentionMs, chainRetentionMs } = this.#parts
-    return { eventTimeMs: watermarkMs - dayMs, arrivalTimeMs: processingMs - (chainRetentionMs - retentionMs) }
+    const eventTimeMs = watermarkMs === endOfTimeMs ? Number.NEGATIVE_INFINITY : watermarkMs - dayMs
+    return { eventTimeMs, arrivalTimeMs: processingMs - (chainRetentionMs - retentionMs) }
   }
 
   #begin(index: number, step: KeyStep): void {

@@ -1,5 +1,5 @@
 /** What a keyed stage's steps, and the sinks behind them, are told of a record. */
-import { headerText, noHeaders, type RecordHeader, type RecordInfo } from '../../core/record.ts'
+import { copiesOf, headerText, noHeaders, type RecordHeader, type RecordInfo } from '../../core/record.ts'
 import type { MarkedRecordInfo } from '../feed-lane.ts'
 import type { IncomingRecord } from '../frames/frame.ts'
 
@@ -44,11 +44,16 @@ export class KeyedRecordInfo implements RecordInfo {
   }
 
   get headers(): readonly RecordHeader[] {
+    return copiesOf(this.rawHeaders)
+  }
+
+  /** The headers as the frame has them: every attempt at the record reads them there. */
+  get rawHeaders(): readonly RecordHeader[] {
     return this.#record.headers ?? noHeaders
   }
 
   header(name: string): string | undefined {
-    return headerText(this.headers, name)
+    return headerText(this.rawHeaders, name)
   }
 }
 

@@ -129,7 +129,7 @@ export class TimerSteps {
       ports.metrics.count('attempts-failed', 1)
       const where = { topology, stage: stage.name, failedAtMs: ports.clock.nowMs() }
       const { entry, record } = firingDeadLetter(firing, timer, cause, where)
-      this.#outbox.putDeadLetter(firing.index, entry, record, index)
+      this.#outbox.putDeadLetter(firing.index, entry, record, cause, index)
     }
   }
 }

@@ -37,6 +37,8 @@ export class Announcers {
   /** Of shards that were taken for silent, how many records they had then. */
   readonly #silent: { readonly shard: string; readonly records: number }[] = []
   #made = 0
+  /** When the last round began. */
+  #begunMs = Number.POSITIVE_INFINITY
   /** Until then no round begins. */
   #silentUntilMs = 0
 
@@ -50,7 +52,9 @@ export class Announcers {
 
   /** Begins a round whose clock is so far off. */
   begin(clockOffsetMs = 0): void {
+    if (this.#isSilent) this.#options.onCount('missing tick')
     if (this.#rounds.size >= mostRounds || this.#isSilent) return
+    this.#countTick()
     const { scheduler, announce, portsOf, hasEarlyIdle, isAllSent, onSurprise, onCount } = this.#options
     const owner = newOwner(`announcer#${this.#made++}`)
     owner.clockOffsetMs = clockOffsetMs
@@ -75,6 +79,14 @@ export class Announcers {
         },
       )
       .then(() => this.#rounds.delete(owner))
+  }
+
+  /** The rule has one each minute: counted is what comes beside another, and what comes late while there are faults. */
+  #countTick(): void {
+    const nowMs = this.#options.scheduler.nowMs()
+    if (this.#rounds.size > 0) this.#options.onCount('doubled tick')
+    if (nowMs - this.#begunMs > everyMs && !this.#options.isAllSent()) this.#options.onCount('late tick')
+    this.#begunMs = nowMs
   }
 
   get #isSilent(): boolean {

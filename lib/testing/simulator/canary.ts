@@ -1,5 +1,6 @@
 /** What a canary is: a part that is broken on purpose, at a port, and the referee that must notice. */
 import type { MappingSettings } from '../../emulator/event-source-mapping/index.ts'
+import type { KeyedOperator } from '../../operators/keyed/keyed-operator.ts'
 import type { FramePublisher, FrameStream } from '../../runtime/frames/publisher.ts'
 import type { RunnerClock } from '../../runtime/ports.ts'
 import type { PartitionLineage } from '../../runtime/progress/lineage.ts'
@@ -42,6 +43,8 @@ export interface Canary {
   readonly publisher?: (publisher: FramePublisher, place: Place) => FramePublisher
   readonly sink?: (sink: Sink, place: Place) => Sink
   readonly lineage?: (lineage: PartitionLineage) => PartitionLineage
+  /** What a keyed operator is replaced by. */
+  readonly operator?: (operator: KeyedOperator) => KeyedOperator
   readonly runner?: (runner: Runner, said: ReadonlySet<string>) => Runner
   /** What only the announcer sees. */
   readonly announcerLineage?: (lineage: PartitionLineage, stage: string) => PartitionLineage

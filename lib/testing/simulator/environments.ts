@@ -157,6 +157,7 @@ export class Environments {
     if (batches.length > 1) this.#options.onCount('batch of several partitions')
     try {
       const deadlineMs = scheduler.clockOf(owner).nowMs() + timeLimitMs
+      owner.deadlineMs = deadlineMs
       const { failures } = await runner.run(batches, { deadlineMs })
       const left = failures.reduce((sum, { notDone }) => sum + notDone.length, 0)
       scheduler.note(owner.name, () =>

@@ -3,6 +3,7 @@
  * plan. `bin/sim/bundle-release.ts` makes one file of this module and of all that it imports, as they are in an earlier commit, so
  * that containers of that release can run beside those of this one.
  */
+import type { KeyedOperator } from '../../operators/keyed/keyed-operator.ts'
 import { plan, stageNamed } from '../../plan/plan.ts'
 import { type Announced, type AnnouncerOptions, announce } from '../../runtime/announcer/announcer.ts'
 import type { Ports } from '../../runtime/ports.ts'
@@ -28,12 +29,17 @@ export interface Release {
   open(application: Built, version: 0 | 1): Opened
 }
 
-export function open(application: Built, version: 0 | 1): Opened {
+/** `changed` gives what a keyed operator of the plan is replaced by, where a canary breaks one. */
+export function open(application: Built, version: 0 | 1, changed?: (operator: KeyedOperator) => KeyedOperator): Opened {
   const planned = plan(
     application.kind === 'keyed'
       ? simulatedTopology(version, application.variant)
       : timedTopology(version, application.windows, application.variant),
   )
+  if (changed !== undefined) {
+    const nodes = planned.stages.flatMap((stage) => stage.nodes)
+    for (const node of nodes) if (node.type === 'keyed') Object.assign(node, { operator: changed(node.operator) })
+  }
   const { topology } = application.kind === 'keyed' ? names : timedNames
   return {
     stages: planned.stages,

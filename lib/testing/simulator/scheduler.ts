@@ -20,10 +20,12 @@ export interface Owner {
   frozenUntilMs: number
   /** How far its clock is off. */
   clockOffsetMs: number
+  /** By its clock, when the invocation at hand must be over. */
+  deadlineMs: number
 }
 
 export function newOwner(name: string): Owner {
-  return { name, isDead: false, frozenUntilMs: 0, clockOffsetMs: 0 }
+  return { name, isDead: false, frozenUntilMs: 0, clockOffsetMs: 0, deadlineMs: Number.POSITIVE_INFINITY }
 }
 
 export type Phase = 'before' | 'after'

@@ -27,7 +27,7 @@ import { mappingOf } from './mappings.ts'
 import { Random } from './random.ts'
 import type { Release } from './release.ts'
 import { newOwner, type Owner, Scheduler } from './scheduler.ts'
-import type { Delivery } from './sinks.ts'
+import type { Arrival } from './sinks.ts'
 import { Stages, type StoreFactory, ttlAfterMs } from './stages.ts'
 import { type LogRecord, Streams } from './streams.ts'
 import { TimeFaults } from './time-faults.ts'
@@ -82,7 +82,7 @@ export class Simulation {
   readonly scheduler: Scheduler
   readonly streams: Streams
   readonly stages: Stages
-  readonly deliveries: Delivery[] = []
+  readonly deliveries: Arrival[] = []
   readonly sent: SentRecord[] = []
   readonly application: Application<Simulation>
   readonly source: readonly SourceItem[]
@@ -139,6 +139,7 @@ export class Simulation {
       hasThirdStage: this.hasThirdStage,
       hasBriefs: this.drawn.ttl > 0,
       changes: this.drawn.changes,
+      mixesReleases: this.mixesReleases,
       kill: () => this.#killCurrent(),
     })
     this.source = this.application.records

@@ -24,6 +24,12 @@ export interface Delivery {
   readonly content: string
 }
 
+/** One output as it arrived, with what the sink noted of it. */
+export interface Arrival extends Delivery {
+  /** Whether it was begun to be delivered when its invocation was past its deadline. */
+  readonly isBegunLate: boolean
+}
+
 interface Item {
   readonly delivery: Delivery
   readonly orderKey: string
@@ -36,7 +42,7 @@ export interface RecordingSinkOptions {
   readonly random: Random
   readonly faults: () => Faults
   /** Where deliveries are kept, for all environments. */
-  readonly deliveries: Delivery[]
+  readonly deliveries: Arrival[]
   /** Whether the sink never takes a value of so many cents. */
   readonly rejects: (cents: number) => boolean
   readonly count: (name: string) => void
@@ -45,7 +51,7 @@ export interface RecordingSinkOptions {
 /** The sink of one name as one environment sees it. */
 export function recordingSink(name: string, options: RecordingSinkOptions): Sink<unknown, Item> {
   const { owner, scheduler, random, faults, deliveries, rejects, count } = options
-  const deliverSome = (items: readonly Item[]): readonly Outcome[] => {
+  const deliverSome = (items: readonly Item[], isBegunLate: boolean): readonly Outcome[] => {
     const { refusedItem, lostAcknowledgement } = faults()
     // Nothing of a key overtakes an item of it that was refused.
     const heldUp = new Set<string>()
@@ -53,7 +59,7 @@ export function recordingSink(name: string, options: RecordingSinkOptions): Sink
       if (isRejected) return { status: 'rejected', error: new TerminalError('the sink never takes this') }
       if (heldUp.has(orderKey)) return { status: 'retry', error: new RetryableError('behind a refused item') }
       const isRefused = random.chance(refusedItem / 4)
-      if (!isRefused) deliveries.push(delivery)
+      if (!isRefused) deliveries.push({ ...delivery, isBegunLate })
       if (!isRefused && !random.chance(lostAcknowledgement / 4)) return delivered
       count(isRefused ? 'refused output' : 'output taken without an answer')
       heldUp.add(orderKey)
@@ -72,10 +78,11 @@ export function recordingSink(name: string, options: RecordingSinkOptions): Sink
     async deliver(items: readonly Item[], { signal }: DeliveryCall) {
       const retry = (): Outcome => ({ status: 'retry', error: outOfTime(`sink "${name}"`) })
       if (signal.aborted) return items.map(retry)
+      const isBegunLate = scheduler.clockOf(owner).nowMs() > owner.deadlineMs
       return scheduler.call(
         owner,
         `deliver to ${name}`,
-        () => deliverSome(items),
+        () => deliverSome(items, isBegunLate),
         () =>
           items.map(({ delivery: { partition, position, index } }) => `${partition}/${position}/${index}`).join(' '),
       )

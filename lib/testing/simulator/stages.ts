@@ -27,7 +27,7 @@ import { type ModelSend, modelSend } from './model-port.ts'
 import type { Random } from './random.ts'
 import { type Opened, open, type Release } from './release.ts'
 import type { Owner, Scheduler } from './scheduler.ts'
-import { type Delivery, recordingSink } from './sinks.ts'
+import { type Arrival, recordingSink } from './sinks.ts'
 import { ScheduledStore } from './state-port.ts'
 import { passesByItself, type Streams } from './streams.ts'
 import { type Largest, type Usage, WatchedStore } from './watched-store.ts'
@@ -59,7 +59,7 @@ export interface StagesOptions {
   readonly streams: Streams
   readonly random: Random
   readonly faults: () => Faults
-  readonly deliveries: Delivery[]
+  readonly deliveries: Arrival[]
   readonly application: Application<never>
   readonly canary: Canary | undefined
   readonly dynamoStore: StoreFactory | undefined
@@ -107,7 +107,10 @@ export class Stages {
     this.canary = options.canary
     const { application, random, faults, formerRelease } = options
     const { built } = application
-    this.#opened = [(formerRelease?.open ?? open)(built, 0), open(built, 1)]
+    this.#opened = [
+      formerRelease ? formerRelease.open(built, 0) : open(built, 0, options.canary?.operator),
+      open(built, 1, options.canary?.operator),
+    ]
     const isPlain = !faults().any
     // A draw that decides nothing any more: without it each seed would be another run.
     random.next()

@@ -22,6 +22,8 @@ import {
   timedNames,
   timedRecords,
   visitorSlots,
+  type WindowSpec,
+  windowsBehindTimers,
 } from './timed-workload.ts'
 import type { Variant } from './variant.ts'
 
@@ -33,14 +35,18 @@ export function timedApplication(source: number, startMs: number, variant: Varia
   const random = new Random(`timed source ${source}`)
   const [one, other] = [random.pick(otherWindows), random.pick(otherWindows)]
   const more = random.fork('more windows')
-  // The number is the first with which no kept seed draws any: what was drawn before is as it was.
+  // The numbers are the first with which no kept seed draws any: what was drawn before is as it was.
   const slides = random.fork('sliding windows 659')
-  const windows = [
+  const behind = random.fork('windows behind timers 517')
+  const drawn = [
     ...new Set([finals, one, other]),
     ...(more.chance(0.5) ? [more.pick(moreWindows)] : []),
     ...(slides.chance(1 / 3) ? [slides.pick(slidingWindows)] : []),
+    ...(behind.chance(1 / 3) ? [behind.pick(windowsBehindTimers)] : []),
   ]
   const entries = timedRecords(random, startMs)
+  const hasWrongClocks = entries.some(({ visit }) => visit && visit.atMs >= startMs + farMs)
+  const windows = drawn.filter((spec) => !variant.mixesReleases || isAsInFormerRelease(spec, hasWrongClocks))
   const keyedStages: { name: string; slots: number }[] = [{ name: timedNames.keyed, slots: visitorSlots }]
   if (hasThirdStage) keyedStages.push({ name: timedNames.second, slots: groupSlots })
   return {
@@ -90,6 +96,10 @@ export function timedApplication(source: number, startMs: number, variant: Varia
     },
   }
 }
+
+/** The release before this one took what timers put out for late where this one does not, and the times of wrong clocks for bounds. */
+const isAsInFormerRelease = ({ isBehindTimers, count }: WindowSpec, hasWrongClocks: boolean): boolean =>
+  !isBehindTimers && (count === undefined || !hasWrongClocks)
 
 function spanOf(entries: readonly TimedEntry[], startMs: number): number {
   const times = entries.flatMap(({ visit }) => (visit && visit.atMs < startMs + farMs ? [visit.atMs] : []))

@@ -2,7 +2,8 @@
  * Canaries of the application with time: rules of DESIGN 5 and 7 that are broken on purpose, each at a port. Some of them
  * rewrite what a port carries, as a runtime that broke the rule would have written it.
  */
-import { SourceRecord } from '../../core/record.ts'
+import { type RecordInfo, SourceRecord } from '../../core/record.ts'
+import type { KeyedOperator, StepTimes } from '../../operators/keyed/keyed-operator.ts'
 import { rest } from '../../runtime/batch.ts'
 import type { Frame, FrameRecord, Upstream, UpstreamNews } from '../../runtime/frames/frame.ts'
 import { decodeFrame, encodeControl, encodeFrame } from '../../runtime/frames/frame-format.ts'
@@ -13,7 +14,7 @@ import type { DueEntry, StateStore } from '../../state/state-store.ts'
 import { canaries } from './canaries.ts'
 import { type Canary, lineageWith, storeWith } from './canary.ts'
 import { type ProgressChange, publisherWith, type Rewrite, storeWithProgress } from './rewrites.ts'
-import { timedNames, type WindowOutput } from './timed-workload.ts'
+import { timedNames, type Watched, type WindowOutput, windowsBehindTimers } from './timed-workload.ts'
 
 const crashing = { any: true, crash: 0.02 }
 const restless = { any: true, crash: 0.01, zombie: 0.02, sleeps: 0.5, failOver: 0.01, redelivery: 0.02, coldStart: 0.2 }
@@ -330,6 +331,76 @@ const seenOnceMore: Canary = {
     }),
 }
 
+const sentAgain: Canary = {
+  breaks: 'a sink sends what it was given first once more behind all else',
+  caughtBy: 'revisions-in-order',
+  faults: calm,
+  sink: (sink) => ({
+    prepare: (output) => sink.prepare(output),
+    async deliver(items, call) {
+      const outcomes = await sink.deliver(items, call)
+      await sink.deliver(items.slice(0, 1), call)
+      return outcomes
+    },
+  }),
+}
+
+const sentAfterASleep: Canary = {
+  breaks: 'a sink waits before it sends, and does not ask then whether the deadline has passed',
+  caughtBy: 'begun-in-time',
+  faults: { any: true, zombie: 0.01, sleeps: 1 },
+  sink: (sink, { clock }) => ({
+    prepare: (output) => sink.prepare(output),
+    async deliver(items) {
+      await clock.sleep(1_000)
+      return sink.deliver(items, { signal: new AbortController().signal })
+    },
+  }),
+}
+
+/** For the windows behind timers it is another time wherever the watch says what a timer has made. */
+const behindTimers =
+  (changeOf: (said: RecordInfo) => Partial<StepTimes>) =>
+  (operator: KeyedOperator): KeyedOperator => {
+    if (!windowsBehindTimers.some(({ name }) => operator.name === `${name}-windows`)) return operator
+    return {
+      ...operator,
+      link(next, side, context) {
+        let ofTimer: RecordInfo | undefined
+        const times = (): StepTimes => {
+          const { watermarkMs, ownMarkMs, processingMs } = context.times()
+          return { watermarkMs, ownMarkMs, processingMs, ...(ofTimer && changeOf(ofTimer)) }
+        }
+        const linked = operator.link(next, side, { ...context, times })
+        return {
+          ...linked,
+          record(value, record) {
+            ofTimer = isOfTimer((value as Watched).what) ? record : undefined
+            linked.record(value, record)
+            ofTimer = undefined
+          },
+        }
+      },
+    }
+  }
+
+const isOfTimer = (what: string): boolean => what.startsWith('idle') || what.startsWith('echo')
+
+const timersTurnTimeBack: Canary = {
+  breaks: 'a timer that another has set in the past puts out at its own time, for which windows behind it had closed',
+  caughtBy: 'final-once',
+  operator: behindTimers(({ eventTimeMs }) => ({ watermarkMs: eventTimeMs })),
+}
+
+const lateByWhoseRecord: Canary = {
+  breaks:
+    'what a timer puts out in the step of a record of its own key has the own mark of a record that is much later',
+  caughtBy: 'timers-in-time',
+  operator: behindTimers(({ source, eventTimeMs }) =>
+    source === timedNames.keyed ? {} : { ownMarkMs: eventTimeMs + 600_000 },
+  ),
+}
+
 /** By their stable names. */
 export const timedCanaries: { readonly [name: string]: Canary } = Object.fromEntries(
   Object.entries({
@@ -354,6 +425,10 @@ export const timedCanaries: { readonly [name: string]: Canary } = Object.fromEnt
     'watermark-ahead': watermarkAhead,
     'finals-by-attempt': finalsByAttempt,
     'seen-once-more': seenOnceMore,
+    'sent-again': sentAgain,
+    'sent-after-a-sleep': sentAfterASleep,
+    'timers-turn-time-back': timersTurnTimeBack,
+    'late-by-whose-record': lateByWhoseRecord,
     'time-stamped': canaries['sink-stamps-the-time'],
     'delivered-backwards': canaries['outputs-backwards'],
     'bug-with-time': canaries['bug-in-the-runner'],

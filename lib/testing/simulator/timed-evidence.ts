@@ -34,18 +34,19 @@ export class VisitorOracle implements KeyOracle<Hit> {
   readonly #windows: readonly KeyWindows[]
 
   constructor(user: string, specs: readonly WindowSpec[]) {
-    this.watch = new Watch(user)
-    this.#windows = specs.map((spec) => windowsFor(spec, user))
+    const behind = specs.find(({ isBehindTimers }) => isBehindTimers)
+    this.watch = new Watch(user, behind && windowsFor(behind, user))
+    this.#windows = specs.filter((spec) => spec !== behind).map((spec) => windowsFor(spec, user))
   }
 
-  fire(line: TimedLine<Hit>, put: Put): readonly string[] {
+  fire(line: TimedLine<Hit>, put: Put, behind?: TimedRecord<Hit>): readonly string[] {
     for (const windows of this.#windows) windows.fire(line.watermarkMs, put)
-    return this.watch.fire(line, put)
+    return this.watch.fire(line, put, behind)
   }
 
   take(record: TimedRecord<Hit>, { watermarkMs }: TimedLine<Hit>, put: Put): void {
     const { eventTimeMs, ownMarkMs, value } = record
-    this.watch.take(record, put)
+    this.watch.take(record, watermarkMs, put)
     for (const windows of this.#windows) {
       windows.take({ eventTimeMs, ownMarkMs, cents: value.cents, value }, watermarkMs, put)
     }

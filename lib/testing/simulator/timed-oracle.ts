@@ -7,6 +7,8 @@ import { contentOf } from './sinks.ts'
 import type { TimedLine, TimedLog, TimedRecord } from './timed-log.ts'
 import {
   bucketOf,
+  dayMs,
+  echoBehindMs,
   type Hit,
   timedNames,
   timerFails,
@@ -194,7 +196,9 @@ export class CountedWindows implements KeyWindows {
     this.#records.push(record)
     const { name, count } = this.#spec
     if (this.#records.length !== count) return
-    const times = this.#records.map(({ eventTimeMs }) => eventTimeMs)
+    // What is ahead of its arrival makes no bounds, unless all are.
+    const right = this.#records.filter(({ ownMarkMs }) => ownMarkMs < Number.POSITIVE_INFINITY)
+    const times = (right.length > 0 ? right : [record]).map(({ eventTimeMs }) => eventTimeMs)
     const cents = this.#records.reduce((total, one) => total + one.cents, 0)
     const bounds = { startMs: Math.min(...times), endMs: Math.max(...times) + 1 }
     put(name, { user: this.#user, ...bounds, revision: 0, isFinal: true, isRetracted: false, count, cents })
@@ -206,60 +210,120 @@ export class CountedWindows implements KeyWindows {
   }
 }
 
-/** What the watch keeps of one user. */
+/** What time it is for the windows behind a watch. */
+interface Times {
+  readonly watermarkMs: number
+  readonly ownMarkMs: number
+}
+
+/** What the watch keeps of one user, and the windows of what it says, where there are any. */
 export class Watch {
   readonly #user: string
+  readonly #behind: KeyWindows | undefined
   seen = 0
   readonly buckets = new Map<string, number>()
+  /** What idle timers say that were not due yet when they were set last. */
+  readonly setInTime = new Set<string>()
   #idleMs: number | undefined
+  #echoMs: number | undefined
   #pollMs: number | undefined
 
-  constructor(user: string) {
+  constructor(user: string, behind?: KeyWindows) {
     this.#user = user
+    this.#behind = behind
   }
 
-  take({ value, eventTimeMs, origin }: TimedRecord<Hit>, put: Put): void {
+  take({ value, eventTimeMs, ownMarkMs, origin }: TimedRecord<Hit>, watermarkMs: number, put: Put): void {
     this.seen += 1
     const bucket = bucketOf(value.cents)
     this.buckets.set(bucket, (this.buckets.get(bucket) ?? 0) + 1)
     this.#idleMs = value.does === 'clear' ? undefined : eventTimeMs + timedNames.idleMs
+    if (this.#behind && value.does.startsWith('poll')) this.#echoMs = eventTimeMs - timedNames.echoMs
+    if (this.#idleMs !== undefined && this.#idleMs > watermarkMs) this.setInTime.add(`idle ${this.#idleMs}`)
+    else this.setInTime.delete(`idle ${this.#idleMs}`)
     if (value.does === 'poll soon') this.#pollMs = Math.ceil(origin.arrivalTimeMs + timedNames.pollSoonMs)
     if (value.does === 'poll later') this.#pollMs = Math.ceil(origin.arrivalTimeMs + timedNames.pollLaterMs)
-    this.#put(value.hit, null, put)
+    this.#put({ what: value.hit, eventTimeMs, byCents: null }, { watermarkMs, ownMarkMs }, put)
   }
 
-  /** Names the timers that threw, with their times. */
-  fire({ watermarkMs, processingMs }: TimedLine<unknown>, put: Put): readonly string[] {
+  /**
+   * Names the timers that threw, with their times. Before a record, or at another's, it is the time of the timer, or of the last
+   * one where that lies in its past; `behind` the record, whose step has set it in the past, the time of that.
+   */
+  fire(
+    { watermarkMs, processingMs }: TimedLine<unknown>,
+    put: Put,
+    behind?: Pick<Timed, 'ownMarkMs'>,
+  ): readonly string[] {
     const failed: string[] = []
-    const idleMs = this.#idleMs
-    if (idleMs !== undefined && idleMs <= watermarkMs) {
-      this.#idleMs = undefined
-      if (timerFails(idleMs)) failed.push(`watch.idle/${idleMs}`)
-      else {
-        const byCents = [...this.buckets].map(([bucket, count]) => `${bucket}=${count}`).sort()
-        this.#put(`idle ${idleMs}`, byCents, put)
-        this.seen = 0
-        this.buckets.clear()
+    const ownMarkMs = behind?.ownMarkMs ?? Number.NEGATIVE_INFINITY
+    let lastMs = behind === undefined ? Number.NEGATIVE_INFINITY : watermarkMs
+    for (;;) {
+      const next = this.#next()
+      if (next !== undefined && next[1] <= watermarkMs) {
+        const [what, timeMs] = next
+        const fails = what === 'idle' && timerFails(timeMs)
+        if (fails) failed.push(`watch.idle/${timeMs}`)
+        lastMs = Math.max(lastMs, timeMs)
+        this.#behind?.fire(lastMs, put)
+        if (what === 'echo') this.#fireEcho(timeMs, { watermarkMs: lastMs, ownMarkMs }, put)
+        else this.#fireIdle(timeMs, { watermarkMs: lastMs, ownMarkMs }, fails ? undefined : put)
+        continue
       }
+      this.#behind?.fire(watermarkMs, put)
+      if (this.#pollMs === undefined || this.#pollMs > processingMs) return failed
+      lastMs = watermarkMs
+      this.#firePoll(this.#pollMs, put)
     }
-    if (this.#pollMs !== undefined && this.#pollMs <= processingMs) {
-      const pollMs = this.#pollMs
-      this.#pollMs = undefined
-      this.#put(`poll ${pollMs}`, null, put)
-    }
-    return failed
   }
 
-  #put(what: string, byCents: readonly string[] | null, put: Put): void {
-    const value: Watched = { user: this.#user, what, seen: this.seen, byCents }
+  /** The first of its timers by event time. */
+  #next(): readonly ['echo' | 'idle', number] | undefined {
+    const [echoMs, idleMs] = [this.#echoMs, this.#idleMs]
+    if (idleMs === undefined) return echoMs === undefined ? undefined : ['echo', echoMs]
+    return echoMs !== undefined && echoMs <= idleMs ? ['echo', echoMs] : ['idle', idleMs]
+  }
+
+  #fireEcho(timeMs: number, times: Times, put: Put): void {
+    this.#echoMs = undefined
+    this.#put({ what: `echo ${timeMs}`, eventTimeMs: timeMs, byCents: null }, times, put)
+  }
+
+  /** One that fails puts nothing out, and leaves all as it was. */
+  #fireIdle(timeMs: number, times: Times, put: Put | undefined): void {
+    this.#idleMs = undefined
+    if (put === undefined) return
+    const byCents = [...this.buckets].map(([bucket, count]) => `${bucket}=${count}`).sort()
+    if (this.#behind) this.#echoMs = timeMs - echoBehindMs(this.seen)
+    this.#put({ what: `idle ${timeMs}`, eventTimeMs: timeMs, byCents }, times, put)
+    this.seen = 0
+    this.buckets.clear()
+  }
+
+  /** What it says goes past the windows. */
+  #firePoll(timeMs: number, put: Put): void {
+    this.#pollMs = undefined
+    if (this.#behind) this.#echoMs = timeMs - dayMs
+    const value: Watched = { user: this.#user, what: `poll ${timeMs}`, seen: this.seen, byCents: null }
     put('watched', value)
   }
+
+  #put({ what, eventTimeMs, byCents }: Said, { watermarkMs, ownMarkMs }: Times, put: Put): void {
+    const value: Watched = { user: this.#user, what, seen: this.seen, byCents }
+    put('watched', value)
+    this.#behind?.take({ eventTimeMs, ownMarkMs, cents: value.seen, value }, watermarkMs, put)
+  }
+}
+
+/** What the watch says, and of which time. */
+interface Said extends Pick<Watched, 'what' | 'byCents'> {
+  readonly eventTimeMs: number
 }
 
 /** What one key of a stage does. */
 export interface KeyOracle<T> {
-  /** Fires what is due; names the timers that threw, with their times. */
-  fire(line: TimedLine<T>, put: Put): readonly string[]
+  /** Fires what is due, or what the step of a record has set in the past; names the timers that threw, with their times. */
+  fire(line: TimedLine<T>, put: Put, behind?: TimedRecord<T>): readonly string[]
   take(record: TimedRecord<T>, line: TimedLine<T>, put: Put): void
 }
 
@@ -334,7 +398,7 @@ class Replay<T, K extends KeyOracle<T>> implements TimedReplay<T, K> {
     const oracle = this.#of(key)
     this.#fire(oracle, key, line, put)
     oracle.take(record, line, put)
-    this.#fire(oracle, key, line, put)
+    this.#fire(oracle, key, line, put, record)
   }
 
   #of(key: string): K {
@@ -347,8 +411,8 @@ class Replay<T, K extends KeyOracle<T>> implements TimedReplay<T, K> {
     return oracle
   }
 
-  #fire(oracle: K, key: string, line: TimedLine<T>, put: Put): void {
-    for (const name of oracle.fire(line, put)) this.dead.add(`${this.#placeOf(line, key)}/${name}`)
+  #fire(oracle: K, key: string, line: TimedLine<T>, put: Put, behind?: TimedRecord<T>): void {
+    for (const name of oracle.fire(line, put, behind)) this.dead.add(`${this.#placeOf(line, key)}/${name}`)
   }
 
   #placeOf({ slot, number }: TimedLine<T>, firing: string | undefined): string {

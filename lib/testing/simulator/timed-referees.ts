@@ -6,7 +6,7 @@ import { drains, isOfKilled, noSurprises } from './referees.ts'
 import { contentOf, type Delivery } from './sinks.ts'
 import type { TimedEvidence } from './timed-evidence.ts'
 import type { TimedLine } from './timed-log.ts'
-import { amountOf, windowName } from './timed-source.ts'
+import { amountOf, followsFromSource, windowName } from './timed-source.ts'
 import {
   farMs,
   finals,
@@ -16,6 +16,7 @@ import {
   timedNames,
   totals,
   visitorSlots,
+  type Watched,
   type WindowOutput,
   type WindowSpec,
 } from './timed-workload.ts'
@@ -145,7 +146,7 @@ function* asTheSourceSays(evidence: TimedEvidence): Iterable<string> {
   if (exemption !== undefined) return
   const { redriven } = visitors
   for (const spec of windows) {
-    if (spec.count !== undefined) continue
+    if (!followsFromSource(spec)) continue
     const late = new Set(
       applied
         .filter(({ sink, key }) => sink === `${spec.name}-late` && !redriven.has(key ?? ''))
@@ -245,6 +246,49 @@ function* neverEarly({ applied, windows, hits, results }: TimedEvidence): Iterab
   }
 }
 
+/** In the stage where a timer fires nothing is late for having waited: what was not due yet when it was set counts in the windows behind. */
+function* timersInTime({ applied, windows, visitors }: TimedEvidence): Iterable<string> {
+  for (const { name } of windows.filter(({ isBehindTimers }) => isBehindTimers)) {
+    for (const { sink, content, identity } of applied) {
+      if (sink !== `${name}-late`) continue
+      const { user, what } = JSON.parse(content) as Watched
+      if (visitors.keys.get(user)?.watch.setInTime.has(what)) yield `${identity} is late: "${what}" of ${user}`
+    }
+  }
+}
+
+/** Nothing is begun once an invocation is past its deadline, however long its process was frozen. The release before this one did. */
+function* begunInTime({ run }: TimedEvidence): Iterable<string> {
+  if (run.mixesReleases) return
+  for (const { identity, isBegunLate } of run.deliveries) {
+    if (isBegunLate) yield `${identity} was begun to be delivered behind the deadline of its invocation`
+  }
+}
+
+/**
+ * Who writes each result over the one before of its window, as delivered, ends with the last revision, unless two attempts at a
+ * partition ran at once: then the later of them may deliver what the other has delivered before, with more.
+ */
+function* revisionsInOrder({ run, windows }: TimedEvidence): Iterable<string> {
+  if (run.met.has('two invocations of one shard')) return
+  for (const { name, count } of [...windows, totals]) {
+    if (count !== undefined) continue
+    const last = new Map<string, number>()
+    const largest = new Map<string, number>()
+    for (const { sink, content } of run.deliveries) {
+      if (sink !== name) continue
+      const { user, startMs, endMs, revision } = JSON.parse(content) as WindowOutput
+      const window = windowName(user, startMs, endMs)
+      last.set(window, revision)
+      largest.set(window, Math.max(largest.get(window) ?? 0, revision))
+    }
+    for (const [window, revision] of last) {
+      const most = largest.get(window)
+      if (revision !== most) yield `${name} of ${window}: revision ${revision} came last, and ${most} before`
+    }
+  }
+}
+
 /** P3: of one key never an older output comes behind a newer one; who keeps the greatest number is not misled. */
 function* orderPerKey({ applied }: TimedEvidence): Iterable<string> {
   const last = new Map<string, bigint>()
@@ -298,6 +342,9 @@ export const timedReferees: { readonly [name: string]: Referee<TimedEvidence> } 
   'as-the-source-says': asTheSourceSays,
   'final-once': finalOnce,
   'never-early': neverEarly,
+  'timers-in-time': timersInTime,
+  'revisions-in-order': revisionsInOrder,
+  'begun-in-time': begunInTime,
   'order-per-key': orderPerKey,
   'due-entries-deleted': dueEntriesDeleted,
 }

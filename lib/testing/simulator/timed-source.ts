@@ -53,14 +53,20 @@ export function timedBySource(
   const late = new Map<string, ReadonlySet<string>>()
   const outcomes = new Map<string, ReadonlyMap<string, string>>()
   for (const spec of windows) {
-    // Which records share a window of so many depends on the order in which they come.
-    if (spec.count !== undefined) continue
+    if (!followsFromSource(spec)) continue
     const { inTime, isLate } = followsFrom(spec, good)
     late.set(spec.name, new Set(good.filter(isLate).map(({ hit }) => hit)))
     outcomes.set(spec.name, inTime)
   }
   return { hits, dead, late, outcomes }
 }
+
+/**
+ * Whether the source alone says what windows amount to. Which records share a window of so many depends on the order in which they
+ * come, and whether a timer fires, or is set anew before, on how far other partitions were read.
+ */
+export const followsFromSource = ({ count, isBehindTimers }: WindowSpec): boolean =>
+  count === undefined && isBehindTimers === undefined
 
 function followsFrom(spec: WindowSpec, hits: readonly SourceHit[]) {
   if (spec.slides) return bySliding(spec, hits)

@@ -3,7 +3,7 @@
  *
  * ```text
  * visits -> hits of a visit -> by-visitor: finals (and two more kinds of windows) -> results, late
- *                                          watch: an event-time and a processing-time timer -> (watched)
+ *                                          watch: timers of both kinds of time -> (watched), in some runs windows
  *                              finals -> by-group: totals, windows of windows -> (totals)
  * ```
  */
@@ -12,6 +12,7 @@ import { TerminalError } from '../../core/errors.ts'
 import { type Format, json } from '../../core/format.ts'
 import { count } from '../../operators/aggregators/count.ts'
 import { sum } from '../../operators/aggregators/sum.ts'
+import { sideOutput } from '../../operators/keyed/side-output.ts'
 import { eventTimer, processingTimer } from '../../operators/keyed/timers.ts'
 import type { WindowResult } from '../../operators/keyed/window/window-result.ts'
 import { mapState, valueState } from '../../state/states.ts'
@@ -65,6 +66,8 @@ export interface WindowSpec {
   readonly emit: 'on-close' | 'final' | 'on-update'
   /** True for windows that move with the records. */
   readonly slides?: true
+  /** True for windows of what the watch says: they stand behind its timers, in one stage with them. */
+  readonly isBehindTimers?: true
   /** Of windows of so many records; they have no size. */
   readonly count?: number
   /** Of calendar days, the time zone: one whose days are those of UTC while a run lasts, so that the oracle needs no calendar. */
@@ -79,6 +82,8 @@ export const timedNames = {
   disorderMs: 15_000,
   /** A user is idle so long after the last hit, in event time. */
   idleMs: 90_000,
+  /** Where windows stand behind the watch, what a hit sets in the past of its own time. */
+  echoMs: 40_000,
   pollSoonMs: 500,
   pollLaterMs: 40_000,
 } as const
@@ -100,7 +105,7 @@ export const otherWindows: readonly WindowSpec[] = [
   { name: 'session-finals', everyMs: undefined, sizeMs: 45_000, graceMs: 20_000, emit: 'final' },
 ]
 
-const dayMs = 86_400_000
+export const dayMs = 86_400_000
 
 /** Of these half of the sources have one. */
 export const moreWindows: readonly WindowSpec[] = [
@@ -123,6 +128,22 @@ export const slidingWindows: readonly WindowSpec[] = [
   { name: 'strict-slides', everyMs: undefined, slides: true, sizeMs: 45_000, graceMs: 0, emit: 'on-close' },
   { name: 'slide-finals', everyMs: undefined, slides: true, sizeMs: 60_000, graceMs: 20_000, emit: 'final' },
   { name: 'slide-updates', everyMs: undefined, slides: true, sizeMs: 30_000, graceMs: 10_000, emit: 'on-update' },
+]
+
+/** Of these a third of the sources have one. By their names they come first where a timer of the watch is due at the same time. */
+export const windowsBehindTimers: readonly WindowSpec[] = [
+  { name: 'silence-finals', everyMs: 60_000, sizeMs: 60_000, graceMs: 20_000, emit: 'final', isBehindTimers: true },
+  { name: 'silence-strict', everyMs: 60_000, sizeMs: 60_000, graceMs: 0, emit: 'on-close', isBehindTimers: true },
+  { name: 'silence-closing', everyMs: 60_000, sizeMs: 60_000, graceMs: 20_000, emit: 'on-close', isBehindTimers: true },
+  { name: 'silence-hops', everyMs: 40_000, sizeMs: 90_000, graceMs: 20_000, emit: 'final', isBehindTimers: true },
+  {
+    name: 'silence-sessions',
+    everyMs: undefined,
+    sizeMs: 45_000,
+    graceMs: 20_000,
+    emit: 'final',
+    isBehindTimers: true,
+  },
 ]
 
 /** What a redeploy adds: windows with sinks of their own, and a sink of the stage that reads the source. */
@@ -170,13 +191,16 @@ export function timedTopology(
     visits.map(({ visit, hits }) => ({ visit, hits: hits.length })).to(audited)
   }
   const byVisitor = hits.keyBy(timedNames.keyed, ({ user }) => user, { slots: visitorSlots })
-  addWatch(app, byVisitor, kill)
+  const hasWindowsBehind = windows.some(({ isBehindTimers }) => isBehindTimers)
+  const watched = addWatch(app, byVisitor, { kill, echoes: hasWindowsBehind })
   for (const spec of windows) {
-    const results = addWindows(app, byVisitor, spec)
+    const results = spec.isBehindTimers
+      ? addWindows(app, watched, spec, ({ seen }) => seen)
+      : addWindows(app, byVisitor, spec, centsOf)
     // By name: a bundled release has its own copy of what is named here.
     if (spec.name === finals.name && hasThirdStage && (isSecond || !changes.stage)) addTotals(app, results)
   }
-  if (isSecond && changes.operator) addWindows(app, byVisitor, addedWindows)
+  if (isSecond && changes.operator) addWindows(app, byVisitor, addedWindows, centsOf)
   return app
 }
 
@@ -188,29 +212,37 @@ const windowsOf = ({ sizeMs, everyMs, graceMs, zone, slides }: WindowSpec) => {
   return everyMs === sizeMs ? tumbling(size, { grace }) : hopping(size, { every: milliseconds(everyMs), grace })
 }
 
-function addWindows(app: Topology, byVisitor: KeyedStream<Hit>, spec: WindowSpec): Stream<WindowOutput> {
+const centsOf = ({ cents }: Hit): number => cents
+
+function addWindows<T extends { readonly user: string }>(
+  app: Topology,
+  byVisitor: KeyedStream<T>,
+  spec: WindowSpec,
+  amountOf: (value: T) => number,
+): Stream<WindowOutput> {
   const { name, emit } = spec
-  if (spec.count !== undefined) return addCountWindows(app, byVisitor, spec, spec.count)
+  if (spec.count !== undefined) return addCountWindows(app, byVisitor, spec, spec.count, amountOf)
   const windowed = byVisitor
     .window(windowsOf(spec))
-    .aggregate(`${name}-windows`, { count: count(), cents: sum(({ cents }: Hit) => cents) }, { emit })
+    .aggregate(`${name}-windows`, { count: count(), cents: sum(amountOf) }, { emit })
   const results = windowed.results.map(outputOf)
   results.to(app.sink<WindowOutput>(name, { key: ({ user }) => user }))
-  windowed.late.to(app.sink<Hit>(`${name}-late`, { key: ({ user }) => user }))
+  windowed.late.to(app.sink<T>(`${name}-late`, { key: ({ user }) => user }))
   return results
 }
 
-function addCountWindows(
+function addCountWindows<T>(
   app: Topology,
-  byVisitor: KeyedStream<Hit>,
+  byVisitor: KeyedStream<T>,
   { name, emit }: WindowSpec,
   records: number,
+  amountOf: (value: T) => number,
 ): Stream<WindowOutput> {
   const { results } = byVisitor
     .window(countWindow(records))
     .aggregate(
       `${name}-windows`,
-      { count: count(), cents: sum(({ cents }: Hit) => cents) },
+      { count: count(), cents: sum(amountOf) },
       { emit: emit === 'final' ? 'final' : 'on-close' },
     )
   const outputs = results.map(outputOf)
@@ -271,46 +303,63 @@ export interface Watched {
 /** Whether the step of an idle timer throws: its firing is a dead letter. */
 export const timerFails = (timeMs: number): boolean => Math.floor(timeMs / 1_000) % 13 === 5
 
+/** How far in the past of an idle timer the one lies that it sets: where windows stand behind the watch, some are over. */
+export const echoBehindMs = (seen: number): number => (seen % 3) * 60_000
+
 /** Hits of a user are counted in a map, by what they are worth. */
 export const bucketOf = (cents: number): string => `bucket-${cents % 4}`
 
-function addWatch(app: Topology, byVisitor: KeyedStream<Hit>, kill: () => void): void {
-  const watched = app.sink<Watched>('watched', { key: ({ user }) => user })
-  byVisitor
-    .process('watch', {
-      state: { seen: valueState<number>(), buckets: mapState<number>() },
-      timers: { idle: eventTimer(), poll: processingTimer() },
-      // Some entries are loaded with the batch; the others are missed by the step, loaded, and the step runs again.
-      prefetch: ({ cents }: Hit) => (cents % 2 === 0 ? { buckets: [bucketOf(cents)] } : {}),
-      step: (hit: Hit, { key, record, state, timers }): Watched[] => {
-        if (hit.fails === 'always') throw new Error('this hit always fails')
-        if (hit.fails === 'for good') throw new TerminalError('this hit fails for good')
-        if (hit.fails === 'kills') kill()
-        const seen = (state.seen.get() ?? 0) + 1
-        state.seen.set(seen)
-        const bucket = bucketOf(hit.cents)
-        state.buckets.set(bucket, (state.buckets.get(bucket) ?? 0) + 1)
-        if (hit.does === 'clear') timers.idle.clear()
-        else timers.idle.set(record.eventTimeMs + timedNames.idleMs)
-        if (hit.does === 'poll soon') timers.poll.set(record.arrivalTimeMs + timedNames.pollSoonMs)
-        if (hit.does === 'poll later') timers.poll.set(record.arrivalTimeMs + timedNames.pollLaterMs)
-        return [{ user: key, what: hit.hit, seen, byCents: null }]
+function addWatch(
+  app: Topology,
+  byVisitor: KeyedStream<Hit>,
+  { kill, echoes }: Pick<Variant, 'kill'> & { readonly echoes: boolean },
+): KeyedStream<Watched> {
+  const watch = byVisitor.process('watch', {
+    state: { seen: valueState<number>(), buckets: mapState<number>() },
+    timers: { idle: eventTimer(), echo: eventTimer(), poll: processingTimer() },
+    // Polls go past the windows: their time is that on the wall, to which event time would have to come first.
+    sides: { polled: sideOutput<Watched>() },
+    // Some entries are loaded with the batch; the others are missed by the step, loaded, and the step runs again.
+    prefetch: ({ cents }: Hit) => (cents % 2 === 0 ? { buckets: [bucketOf(cents)] } : {}),
+    step: (hit: Hit, { key, record, state, timers }): Watched[] => {
+      if (hit.fails === 'always') throw new Error('this hit always fails')
+      if (hit.fails === 'for good') throw new TerminalError('this hit fails for good')
+      if (hit.fails === 'kills') kill()
+      const seen = (state.seen.get() ?? 0) + 1
+      state.seen.set(seen)
+      const bucket = bucketOf(hit.cents)
+      state.buckets.set(bucket, (state.buckets.get(bucket) ?? 0) + 1)
+      if (hit.does === 'clear') timers.idle.clear()
+      else timers.idle.set(record.eventTimeMs + timedNames.idleMs)
+      if (echoes && hit.does.startsWith('poll')) timers.echo.set(record.eventTimeMs - timedNames.echoMs)
+      if (hit.does === 'poll soon') timers.poll.set(record.arrivalTimeMs + timedNames.pollSoonMs)
+      if (hit.does === 'poll later') timers.poll.set(record.arrivalTimeMs + timedNames.pollLaterMs)
+      return [{ user: key, what: hit.hit, seen, byCents: null }]
+    },
+    onTimer: {
+      idle: (timeMs, { key, state, timers }): Watched[] => {
+        if (timerFails(timeMs)) throw new Error('this timer fails')
+        const seen = state.seen.get() ?? 0
+        if (echoes) timers.echo.set(timeMs - echoBehindMs(seen))
+        const byCents = [...state.buckets.entries()].map(([bucket, count]) => `${bucket}=${count}`)
+        state.seen.clear()
+        for (const entry of byCents) state.buckets.delete(entry.slice(0, entry.indexOf('=')))
+        return [{ user: key, what: `idle ${timeMs}`, seen, byCents }]
       },
-      onTimer: {
-        idle: (timeMs, { key, state }): Watched[] => {
-          if (timerFails(timeMs)) throw new Error('this timer fails')
-          const seen = state.seen.get() ?? 0
-          const byCents = [...state.buckets.entries()].map(([bucket, count]) => `${bucket}=${count}`)
-          state.seen.clear()
-          for (const entry of byCents) state.buckets.delete(entry.slice(0, entry.indexOf('=')))
-          return [{ user: key, what: `idle ${timeMs}`, seen, byCents }]
-        },
-        poll: (timeMs, { key, state }): Watched[] => [
-          { user: key, what: `poll ${timeMs}`, seen: state.seen.get() ?? 0, byCents: null },
-        ],
+      echo: (timeMs, { key, state }): Watched[] => [
+        { user: key, what: `echo ${timeMs}`, seen: state.seen.get() ?? 0, byCents: null },
+      ],
+      poll: (timeMs, { key, state, sides, timers }): Watched[] => {
+        if (echoes) timers.echo.set(timeMs - dayMs)
+        sides.polled.emit({ user: key, what: `poll ${timeMs}`, seen: state.seen.get() ?? 0, byCents: null })
+        return []
       },
-    })
-    .to(watched)
+    },
+  })
+  const sink = app.sink<Watched>('watched', { key: ({ user }) => user })
+  watch.to(sink)
+  watch.sides.polled.to(sink)
+  return watch
 }
 
 export interface TimedEntry extends SourceItem {

@@ -14,6 +14,8 @@ export interface Variant {
   /** Whether states with a TTL of every kind are kept beside the others. */
   readonly hasBriefs: boolean
   readonly changes: PlanChanges
+  /** Whether the first version runs on the release of Millrace before this one: what that one did otherwise is left out. */
+  readonly mixesReleases: boolean
   /** Ends the process that runs the step at hand. */
   readonly kill: () => void
 }

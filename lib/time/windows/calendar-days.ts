@@ -1,6 +1,6 @@
 /** Days as people in one place have them, of 23, 24 or 25 hours. */
 import { ConfigurationError } from '../../core/errors.ts'
-import { type GraceOptions, graceOf, type SlicedWindows, type WindowBounds } from './window.ts'
+import { type GraceOptions, graceOf, type Slice, type SlicedWindows, type WindowBounds } from './window.ts'
 import { ZoneDays } from './zone-days.ts'
 
 /**
@@ -32,17 +32,22 @@ export function calendarDays(zone: string, options: GraceOptions): SlicedWindows
     kind: 'calendar-days',
     graceMs,
     label: `calendarDays(${zone})`,
+    sharesSlices: false,
     sliceOf: (timeMs) => dayOf(timeMs).startMs,
     firstEndOf: endOf,
     lastEndOf: endOf,
     endBeyond: endOf,
-    neededUntil: endOf,
-    startOf: (endMs) => dayOf(endMs - 1).startMs,
-    endsOf: (slices, fromMs, throughMs) =>
-      slices.map(({ fromEndMs }) => fromEndMs).filter((endMs) => endMs >= fromMs && endMs <= throughMs),
-    nextEnd: (slices, afterMs) => slices.find(({ fromEndMs }) => fromEndMs > afterMs)?.fromEndMs,
+    // What is open goes by its slices: they may be of rules that are the zone's no more.
+    neededUntil: ({ fromEndMs }) => fromEndMs,
+    startOf: (endMs, slices) => (slices.find(({ fromEndMs }) => fromEndMs === endMs) as Slice).startMs,
+    endsOf: (slices, fromMs, throughMs) => endsOf(slices).filter((endMs) => endMs >= fromMs && endMs <= throughMs),
+    nextEnd: (slices, afterMs) => endsOf(slices).find((endMs) => endMs > afterMs),
   }
 }
+
+/** The ends of the days that are open, ascending. */
+const endsOf = (slices: readonly Slice[]): readonly number[] =>
+  slices.map(({ fromEndMs }) => fromEndMs).sort((a, b) => a - b)
 
 function zoneDays(zone: string): ZoneDays {
   try {

@@ -11,7 +11,8 @@ export interface CountWindows {
 /**
  * A window for every `count` records of a key, in the order in which they come: it closes with its last one, for good, and has
  * the bounds `[least event time, largest event time + 1)`. No record is late. A window that is not full waits, however long
- * no record comes. Which records share a window depends on the order of arrival.
+ * no record comes. Which records share a window depends on the order of arrival. A record beyond the skew limit of its source
+ * counts, but makes no bounds; where all of a window are such, the bounds are those of its last one.
  *
  *     count 3       a b c | d e f | g
  *

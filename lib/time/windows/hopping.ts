@@ -76,11 +76,12 @@ function aligned(sizeMs: number, everyMs: number): Aligned {
     return next
   }
   return {
+    sharesSlices: everyMs < sizeMs,
     sliceOf: (timeMs) => floorTo(timeMs, sliceMs),
     firstEndOf: endAfter,
     lastEndOf,
     endBeyond: (startMs, timeMs) => Math.max(endAfter(startMs), endAfter(timeMs)),
-    neededUntil: lastEndOf,
+    neededUntil: ({ startMs }) => lastEndOf(startMs),
     startOf: (endMs) => endMs - sizeMs,
     endsOf(slices, fromMs, throughMs) {
       const ends: number[] = []

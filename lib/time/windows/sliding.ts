@@ -46,11 +46,12 @@ export function sliding(size: Duration, options: GraceOptions): SlicedWindows {
     kind: 'sliding',
     graceMs,
     label: `sliding(${sizeMs} ms)`,
+    sharesSlices: true,
     sliceOf: (timeMs) => timeMs,
     firstEndOf: (startMs) => startMs + 1,
     lastEndOf: (startMs) => startMs + sizeMs,
     endBeyond: (startMs, timeMs) => Math.max(startMs, timeMs) + 1,
-    neededUntil: (startMs) => startMs + 1 + sizeMs,
+    neededUntil: ({ startMs }) => startMs + 1 + sizeMs,
     startOf: (endMs) => endMs - sizeMs,
     endsOf(slices, fromMs, throughMs) {
       const ends = new Set<number>()

@@ -35,6 +35,8 @@ export interface SlicedWindows {
   readonly graceMs: number
   /** Such as `hopping(size 10000 ms, every 2000 ms)`. */
   readonly label: string
+  /** Whether a slice may be in several windows. Where it is not, each slice is a window, with the bounds that it began with. */
+  readonly sharesSlices: boolean
   /** The start of the slice that holds the time. */
   sliceOf(timeMs: number): number
   /** The ends of the first and the last window that a slice is in. */
@@ -43,9 +45,9 @@ export interface SlicedWindows {
   /** The least end, beyond that time, that a window with the slice in it could have. */
   endBeyond(sliceMs: number, timeMs: number): number
   /** The end of the last window that exists because of the slice, be it in it or not. */
-  neededUntil(sliceMs: number): number
-  /** The start of the window of that end. */
-  startOf(endMs: number): number
+  neededUntil(slice: Slice): number
+  /** The start of the window of that end, which has something in it of those slices. */
+  startOf(endMs: number, slices: readonly Slice[]): number
   /** The ends of the windows with anything in them, from one time through another, ascending. Slices come in their order. */
   endsOf(slices: readonly Slice[], fromMs: number, throughMs: number): readonly number[]
   /** The least end beyond that time of a window with anything in it. */

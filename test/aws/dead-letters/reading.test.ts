@@ -18,11 +18,21 @@ test.each([
   [JSON.stringify({ ...entryAt('1'), reason: { code: 'x' } }), 'it is not a dead letter of Millrace'],
   [JSON.stringify({ ...entryAt('1'), headers: [{ name: 'h' }] }), 'it is not a dead letter of Millrace'],
   [
-    JSON.stringify({ ...entryAt('1'), formatVersion: 2 }),
-    'it has format version 2, and this release of Millrace reads 1: update Millrace',
+    JSON.stringify({ ...entryAt('1'), formatVersion: 3 }),
+    'it has format version 3, and this release of Millrace reads up to 2: update Millrace',
   ],
 ])('%s is no dead letter, and that is said, not thrown', (text, problem) => {
   expect(readDeadLetter(text)).toEqual({ problem })
+})
+
+test('an entry whose record is in another names that one, and is of the format version 2, which others are not', () => {
+  const entry = entryAt('1', { formatVersion: 2, recordIn: 'orders/shardId-000000000000/1/0/out/0', payload: null })
+  expect(readDeadLetter(entryText(entry))).toEqual(entry)
+  for (const broken of [{ formatVersion: 1 }, { recordIn: undefined }, { recordIn: 7 }]) {
+    expect(readDeadLetter(JSON.stringify({ ...entry, ...broken }))).toEqual({
+      problem: 'it is not a dead letter of Millrace',
+    })
+  }
 })
 
 const keyed = { side: 'by-key', slot: 3, number: 7, eventTimeMs: 1_000.5, ownMarkMs: null }

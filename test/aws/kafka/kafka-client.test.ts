@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
-import { type KafkaConnection, openProducer, openReader } from '../../../lib/aws/kafka/kafka-client.ts'
+import { described, type KafkaConnection, openProducer, openReader } from '../../../lib/aws/kafka/kafka-client.ts'
+import { ConfigurationError } from '../../../lib/core/errors.ts'
 import { VirtualClock } from '../../../lib/testing/virtual-clock.ts'
 import { never } from '../sink-worlds.ts'
 
@@ -49,4 +50,13 @@ test.each([
   const sasl = { mechanism: 'PLAIN', user: 'a', password: 'b' } as never
   const client = open({ bootstrapBrokers: ['127.0.0.1:1'], sasl })
   await expect(client.topic('any', never())).rejects.toThrow('must NOT have additional properties')
+})
+
+test('a topic has the id that the brokers give it; where they know none, the client says zeros or the name of the topic', () => {
+  expect(described('orders', { id: 'x7', partitionsCount: 3 })).toEqual({ id: 'x7', partitions: 3 })
+  for (const id of ['00000000-0000-0000-0000-000000000000', 'orders']) {
+    const answer = () => described('orders', { id, partitionsCount: 3 })
+    expect(answer).toThrow(ConfigurationError)
+    expect(answer).toThrow(expect.objectContaining({ code: 'old-brokers' }))
+  }
 })

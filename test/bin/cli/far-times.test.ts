@@ -31,7 +31,9 @@ test.each([
 ])('the time %d is shown as %s', (ms, shown) => {
   expect(explanationLines(place, explained(ms), 0).join('\n')).toContain(`p.never  event-time  ${shown}`)
   expect(JSON.parse(explanationJson(place, explained(ms))).timers).toMatchObject([{ time: shown }])
-  expect(statusLines({ title: 'app', note: undefined }, [status(ms)], 0).join('\n')).toContain(`  ${shown}  yes`)
+  expect(statusLines({ title: 'app', note: undefined, flags: '--app app' }, [status(ms)], 0).join('\n')).toContain(
+    `  ${shown}  yes`,
+  )
   const { stages } = JSON.parse(statusJson({ topology: 'app', note: undefined }, [status(ms)], 0))
   expect(stages[0].partitions).toMatchObject([{ nextDue: shown, eventTime: '1970-01-01T00:00:00.000Z' }])
 })

@@ -26,7 +26,7 @@ const stage = (groupLag: OperatedStage['groupLag']): OperatedStage => ({
 async function shown(groupLag: OperatedStage['groupLag']): Promise<string> {
   const operated = { title: 'app', stages: [stage(groupLag)], mappingStates: async () => new Map() }
   const stages = await statusOf(operated as unknown as Operated)
-  return statusLines({ title: 'app', note: undefined }, stages, 0).join('\n')
+  return statusLines({ title: 'app', note: undefined, flags: '--app app' }, stages, 0).join('\n')
 }
 
 const behind = (...offsets: readonly number[]) => ({

@@ -73,7 +73,7 @@ test('a revision that came twice with different content is a difference', () => 
 test('the note and the example say what windows did', () => {
   const taken = outputs(result(0, { flights: 1 }), result(1))
   expect(hoursNote(taken)).toBe(
-    'hours: 1 closed, 1 revised, 1 flights too late; last: LAS 2001-01-01T10h, 1 flight, mean 10.5 min, max 20, p90 20',
+    'hours: 1 closed, 1 revision, 1 flight too late; last: LAS 2001-01-01T10h, 1 flight, mean 10.5 min, max 20, p90 20',
   )
   expect(revisionLines(taken.example)).toEqual([
     '              flights  mean  max  p90',

@@ -30,13 +30,13 @@ test('a refresh reads only what is new, and a letter that was handed out before 
 
 test('what is no dead letter is named by its place and hides nothing', async () => {
   const stream = new DeadLetterStream()
-  for (const value of ['{"cut', '{"formatVersion":2}', '{"hello":1}', entryAt('1')]) stream.put(value)
+  for (const value of ['{"cut', '{"formatVersion":3}', '{"hello":1}', entryAt('1')]) stream.put(value)
   const log = new DeadLetterLog(stream)
   await log.refresh()
   expect(log.letters).toHaveLength(1)
   expect(log.unreadable).toEqual([
     { place: 'shard:1', problem: 'it is not JSON' },
-    { place: 'shard:2', problem: expect.stringMatching(/^it has format version 2, .*: update Millrace$/) },
+    { place: 'shard:2', problem: expect.stringMatching(/^it has format version 3, .*: update Millrace$/) },
     { place: 'shard:3', problem: 'it is not a dead letter of Millrace' },
   ])
 })

@@ -25,7 +25,7 @@ export type Value = z.infer<typeof schema>
 export type Crash = 'before-effect' | 'after-effect' | 'before-settling' | 'after-settling'
 
 /** What is broken: ids of values that a part of the topology refuses. */
-export type Part = 'decoding' | 'feeding step' | 'feeding sink' | 'keyed step'
+export type Part = 'decoding' | 'feeding step' | 'feeding sink' | 'half of the feeding sink' | 'keyed step'
 
 class Killed extends Error {}
 
@@ -36,6 +36,7 @@ export class RedriveWorld {
     decoding: new Set(),
     'feeding step': new Set(),
     'feeding sink': new Set(),
+    'half of the feeding sink': new Set(),
     'keyed step': new Set(),
   }
   readonly deadLetters = new DeadLetterStream()
@@ -59,15 +60,16 @@ export class RedriveWorld {
         return letters.map(() => delivered)
       },
     }
-    this.#ports.refuse(seen, (value) =>
-      this.broken['feeding sink'].has((value as Value).id)
-        ? { status: 'rejected', error: new Error('the sink is broken') }
-        : undefined,
-    )
+    this.#ports.refuse(seen, (value) => {
+      const { id, half } = value as Value & { readonly half: number }
+      const isBroken =
+        this.broken['feeding sink'].has(id) || (half === 1 && this.broken['half of the feeding sink'].has(id))
+      return isBroken ? { status: 'rejected', error: new Error('the sink is broken') } : undefined
+    })
     this.#handler = streamHandler(app, { ports: { ...this.#ports, deadLetters: sink as Sink<DeadLetter> } })
   }
 
-  /** Each value goes to the sink `seen` and, in three copies, to three keys, which count what they get of each id. */
+  /** Each value goes in two halves to the sink `seen` and, in three copies, to three keys, which count what they get of each id. */
   #topology() {
     const app = new Topology('redrive-app')
     const seen = app.sink<unknown>('seen')
@@ -83,7 +85,7 @@ export class RedriveWorld {
       refuses('feeding step', value.id)
       return value
     })
-    values.to(seen)
+    values.flatMap((value) => [0, 1].map((half) => ({ ...value, half }))).to(seen)
     values
       .flatMap((value) => [0, 1, 2].map((copy) => ({ ...value, copy })))
       .keyBy('by-copy', ({ copy }) => String(copy), { slots: 4 })

@@ -10,6 +10,7 @@ import { named } from '../../../lib/operators/aggregators/named.ts'
 import { quantile } from '../../../lib/operators/aggregators/quantile.ts'
 import { mean, sum } from '../../../lib/operators/aggregators/sum.ts'
 import { topN } from '../../../lib/operators/aggregators/top-n.ts'
+import type { StateValue } from '../../../lib/state/state-store.ts'
 import { stored } from './gather.ts'
 
 const at = { eventTimeMs: 0 }
@@ -74,8 +75,22 @@ test.each<[string, Aggregator<unknown, unknown>, unknown]>([
 
 test('numbers and bigints are not added to each other', () => {
   const aggregator = sum(self as (n: number | bigint) => number)
-  expect(() => of(aggregator, [1, 1n])).toThrow('cannot be mixed')
-  expect(() => of(aggregator, [1n, 1])).toThrow('cannot be mixed')
+  const told = 'numbers and bigints cannot be mixed, and it gave'
+  expect(() => of(aggregator, [1, 7n])).toThrow(
+    `the selector of sum gave a bigint: ${told} numbers before: give numbers, or undefined to leave the record out`,
+  )
+  expect(() => of(aggregator, [1n, 7])).toThrow(
+    `the selector of sum gave 7: ${told} bigints before: give bigints, or undefined to leave the record out`,
+  )
+  const [number, bigint] = [1, 1n].map((value) => aggregator.add(aggregator.init(), value, at))
+  for (const [a, b] of [
+    [number, bigint],
+    [bigint, number],
+  ] as const) {
+    const merge = () => aggregator.merge(a as never, b as never)
+    expect(merge).toThrow(TerminalError)
+    expect(merge).toThrow('gave numbers for some records of a window and bigints for others, which cannot be mixed')
+  }
 })
 
 test('what is kept is what the table returns: anything else is refused at once', () => {
@@ -147,6 +162,19 @@ test('no step can change a custom accumulator', () => {
     result: ({ n }) => n,
   })
   expect(() => of(changing, [1, 2])).toThrow(TypeError)
+})
+
+test('of what a release stored that kept more values, collect and topN read as many as they keep', () => {
+  const keeping = (most: number) => [collect<number>({ atMost: most }), topN(most, self<number>)] as const
+  const [collected, highest] = keeping(3)
+  const before = [1, 3, 2]
+  const values = before.reduce((all, value) => collected.add(all, value, { eventTimeMs: value }), collected.init())
+  const [nowCollected, nowHighest] = keeping(2)
+  const written = collected.encode?.(values) as StateValue
+  expect(nowCollected.result(nowCollected.decode?.(written) as typeof values)).toEqual([2, 3])
+  const ranked = before.reduce((all, value) => highest.add(all, value, at), highest.init())
+  const rankedWritten = highest.encode?.(ranked) as StateValue
+  expect(nowHighest.result(nowHighest.decode?.(rankedWritten) as typeof ranked)).toEqual([3, 2])
 })
 
 test('of values of one time, collect and topN keep those that content puts first, whichever came first', () => {

@@ -25,6 +25,7 @@ export class OperatorWorld<I, O> {
     }
     const side = (name: string) => (value: unknown) => void this.handedOn.push([name, value])
     const { record } = operator.link(next, side, {
+      step: operator.name,
       table: () => {
         throw new Error('no table')
       },

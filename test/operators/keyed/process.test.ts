@@ -2,6 +2,7 @@ import { ConfigurationError, TerminalError } from '../../../lib/core/errors.ts'
 import type { StateDeclarations } from '../../../lib/operators/keyed/declarations.ts'
 import { type Process, process } from '../../../lib/operators/keyed/process.ts'
 import { type SideDeclarations, sideOutput } from '../../../lib/operators/keyed/side-output.ts'
+import { eventTimer } from '../../../lib/operators/keyed/timers.ts'
 import type { Key } from '../../../lib/state/key-encoding.ts'
 import { listState, mapState, operatorState, valueState } from '../../../lib/state/states.ts'
 import { OperatorWorld } from './operator-world.ts'
@@ -190,6 +191,7 @@ describe('what is refused when it is declared', () => {
 
   test.each<[string, object, string]>([
     ['no state', {}, 'process "totals" declares no state: give it one, such as'],
+    ['no state, and nothing that waits', {}, 'state: { last: valueState() }, or use flatMap, which needs none.'],
     ['a state that is none', { last: 7 }, 'the state "last" of process "totals" is none: declare it with valueState()'],
     ['a state that is missing', { last: undefined }, 'the state "last" of process "totals" is none'],
     ['an empty name', { '': valueState() }, '"" cannot name a state of process "totals": use letters and digits'],
@@ -199,6 +201,15 @@ describe('what is refused when it is declared', () => {
   ])('%s', (_what, state, message) => {
     expect(() => declaring(state)).toThrow(ConfigurationError)
     expect(() => declaring(state)).toThrow(message)
+  })
+
+  test('no state, where timers are: flatMap has none', () => {
+    const waiting = { state: {}, timers: { idle: eventTimer() }, step: () => [], onTimer: { idle: () => [] } }
+    const make = () => process('totals', waiting as never)
+    expect(make).toThrow(ConfigurationError)
+    expect(make).toThrow(
+      'give it one, such as state: { last: valueState() }, for what a timer is to find when it fires.',
+    )
   })
 
   test.each<[string, object, string]>([

@@ -5,7 +5,7 @@
 import { type RecordInfo, SourceRecord } from '../../../lib/core/record.ts'
 import type { KeyedLink, KeyedOperator } from '../../../lib/operators/keyed/keyed-operator.ts'
 import { KeyDraft } from '../../../lib/state/key-draft.ts'
-import type { StateValue } from '../../../lib/state/state-store.ts'
+import type { KeyItem, StateValue } from '../../../lib/state/state-store.ts'
 
 export interface TimedRecord<I> {
   readonly key?: string
@@ -49,6 +49,7 @@ export class TimedWorld<I, O> {
       this.resultTimes.push(record.eventTimeMs)
     }
     this.#link = operator.link(result, () => (value) => void this.late.push(value as I), {
+      step: operator.name,
       table: () => {
         throw new Error('no table')
       },
@@ -81,6 +82,19 @@ export class TimedWorld<I, O> {
 
   nextTimerMs(key = 'k'): number | undefined {
     return this.#draftOf(key).nextTimer('event-time')?.timeMs
+  }
+
+  /** The same keys under another operator, as a deployment finds them in the table; `read` may change what is there. */
+  redeployed(operator: KeyedOperator<I, O>, read: (stored: KeyItem) => KeyItem = (stored) => stored): TimedWorld<I, O> {
+    const next = new TimedWorld(operator, this.#options)
+    next.watermarkMs = this.watermarkMs
+    next.processingMs = this.processingMs
+    next.#number = this.#number
+    for (const [key, draft] of this.#drafts) {
+      const stored = read(structuredClone(draft.commit(0, 0).item))
+      next.#drafts.set(key, new KeyDraft(key, stored, operator.states))
+    }
+    return next
   }
 
   #at(watermarkMs: number, record: TimedRecord<I> | undefined): readonly O[] {

@@ -11,10 +11,10 @@ interface Wish {
   readonly at: number | undefined
 }
 
-const wishing = () =>
+const wishing = ([idle, poll] = [eventTimer(), processingTimer()]) =>
   process('wishes', {
     state: { fired: valueState<number>() },
-    timers: { idle: eventTimer(), poll: processingTimer() },
+    timers: { idle, poll },
     step: ({ name, at }: Wish, { timers }) => {
       const before = timers[name].get()
       if (at === undefined) timers[name].clear()
@@ -115,6 +115,39 @@ test.each<[string, object]>([
   const make = () => process('p', { state: { n: valueState<number>() }, step: () => [], ...parts } as never)
   expect(make).toThrow(ConfigurationError)
   expect(make).toThrow(message)
+})
+
+describe('timers that were by event time and are by processing time now, and the other way round', () => {
+  const redeployed = () => {
+    const before = world()
+    before.take(wish('idle', 10), 0)
+    before.take(wish('poll', 20), 0)
+    return before.redeployed(wishing([processingTimer(), eventTimer()]) as never)
+  }
+
+  test('are told and cleared as what they were set to before', () => {
+    const here = redeployed()
+    expect(here.take(wish('idle', undefined))).toEqual(['idle was 10'])
+    expect(here.take(wish('poll', undefined))).toEqual(['poll was 20'])
+    here.processingMs = 99
+    expect([here.advance(99), here.take(wish('idle', undefined))]).toEqual([[], ['idle was undefined']])
+  })
+
+  test('are replaced by what they are set to', () => {
+    const here = redeployed()
+    expect(here.take(wish('idle', 50))).toEqual(['idle was 10'])
+    expect(here.take(wish('poll', 60))).toEqual(['poll was 20'])
+    expect(here.take(wish('idle', 50))).toEqual(['idle was 50'])
+    expect(here.advance(59)).toEqual([])
+    here.processingMs = 50
+    expect(here.advance(60)).toEqual(['poll at 60', 'k idle at 50, 1, set to undefined'])
+  })
+
+  test('fire by the time that they were set to where nobody sets them anew', () => {
+    const here = redeployed()
+    here.processingMs = 20
+    expect(here.advance(10)).toEqual(['k idle at 10, 1, set to undefined', 'poll at 20'])
+  })
 })
 
 test('a timer that an earlier release set and this one does not know does nothing', () => {

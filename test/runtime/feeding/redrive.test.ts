@@ -169,7 +169,7 @@ test('what a sink rejects is a dead letter of the phase sink, when keyed state h
   memory.refuse(out, () => ({ status: 'rejected', error: new Error('no') }))
   expect(await redrive([v('a', 1)])).toBeUndefined()
   expect(calls).toEqual(['frames 1', 'sink out'])
-  expect(memory.deadLettered).toMatchObject([{ id: 'values/shard-0/77/0', reason: { phase: 'sink' } }])
+  expect(memory.deadLettered).toMatchObject([{ id: 'values/shard-0/77/0/out/0', reason: { phase: 'sink' } }])
 })
 
 test('several outputs of a record that a sink rejects are a dead letter each (3)', async () => {

@@ -232,7 +232,9 @@ describe('the sender (S4: oversize)', () => {
     const { record } = output(0, ownPosition(0, 0))
     const many = Array.from({ length: 400_000 }, () => ({ name: '', value: Buffer.alloc(1) }))
     const one = [{ name: 'large', value: Buffer.alloc(mostFrameBytes) }]
-    for (const headers of [many, one]) {
+    // A character of its name takes three bytes in a frame.
+    const named = [{ name: '\u20ac'.repeat(mostFrameBytes / 3), value: Buffer.alloc(0) }]
+    for (const headers of [many, one, named]) {
       expect(() => sender().checkFits({ ...record, headers })).toThrow(oversize)
       expect(() => sender().checkFits({ ...record, headers })).toThrow(
         / and headers that take up to \d+: .* or the headers smaller$/,

@@ -99,6 +99,19 @@ test('a state of another kind than what is stored under its name is refused, in 
   expect(await afterThat(first, keeping(values))).toBe(1)
 })
 
+test('a state may have the name of what every object has', async () => {
+  const reducing = () => {
+    const app = new Topology('app')
+    app
+      .source('values', z.object({ key: z.string(), n: z.number() }))
+      .keyBy('by-key', (given) => given.key, { slots: 1 })
+      .reduce('constructor', (sum, given) => ({ ...sum, n: sum.n + given.n }), { emit: 'on-update' })
+      .to(app.sink<unknown>('out'))
+    return new StageWorld(app, 'by-key')
+  }
+  expect(await onTableOf(reducing(), reducing())).toBe(2)
+})
+
 test('windows that are laid out in another way are refused, and other ones of the same layout are not', async () => {
   const windowed = (windows: Windows) => {
     const app = new Topology('app')

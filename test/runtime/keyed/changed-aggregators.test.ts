@@ -57,24 +57,29 @@ class Releases {
     this.results = world.memory.received({ name: 'out' } as never).map((result) => (result as Result).value)
   }
 
-  async states() {
-    const { states } = (await this.store.readManifest(signal)) as { readonly states: Record<string, StateValue> }
-    return states
+  /** What the manifest says of aggregators. */
+  async aggregators(): Promise<unknown> {
+    const { states, aggregators } = await this.#manifest()
+    expect(states).toEqual({ totals: { kind: 'packed', version: 1, windows: 'slices' } })
+    return (aggregators as { readonly totals: StateValue } | undefined)?.totals
   }
 
-  /** As if the release before had written the manifest, which records no aggregators. */
-  async forget(): Promise<void> {
-    const found = (await this.store.readManifest(signal)) as { readonly states: { readonly totals: object } }
-    const { aggregators: _, ...totals } = found.states.totals as { readonly aggregators: StateValue }
-    expect(await this.store.replaceManifest(found as never, { ...found, states: { totals } } as never, signal)).toBe(
-      true,
-    )
+  /** As if a container of another release had written the manifest, which keeps fields that it does not know. */
+  async rewrite(change: (manifest: Manifest) => Manifest): Promise<void> {
+    const found = await this.#manifest()
+    expect(await this.store.replaceManifest(found, change(found), signal)).toBe(true)
+  }
+
+  async #manifest(): Promise<Manifest> {
+    return (await this.store.readManifest(signal)) as Manifest
   }
 }
 
-const recorded = (aggregators: unknown) => ({
-  totals: { kind: 'packed', version: 1, windows: 'slices', aggregators },
-})
+type Manifest = { readonly [field: string]: StateValue }
+
+/** The state as a release writes it that knows no aggregators, and as one did that had them in the state. */
+const withoutAggregators = { totals: { kind: 'packed', version: 1, windows: 'slices' } }
+const withAggregators = (aggregators: StateValue) => ({ totals: { ...withoutAggregators.totals, aggregators } })
 
 describe('an aggregator that has become another one under its name', () => {
   test.each<[string, unknown, unknown, string, string]>([
@@ -97,7 +102,7 @@ describe('an aggregator that has become another one under its name', () => {
       code: 'state-changed',
       message: `aggregator "x" of state "totals" of stage "by-key" is ${is}, but its table has values of it that are ${was}: go back to that, or give the new aggregator another name.`,
     })
-    expect(await releases.states()).toEqual(recorded({ x: was }))
+    expect(await releases.aggregators()).toEqual({ x: was })
     await releases.run({ x: before }, 9)
     expect(releases.results).toHaveLength(1)
   })
@@ -105,7 +110,7 @@ describe('an aggregator that has become another one under its name', () => {
   test('is told of a single one too, and of several that were one', async () => {
     const releases = new Releases()
     await releases.run(count(), 5)
-    expect(await releases.states()).toEqual(recorded('count'))
+    expect(await releases.aggregators()).toEqual('count')
     for (const [now, is] of [
       [sum(n), 'a single sum'],
       [{ x: count() }, 'several by name (x)'],
@@ -128,7 +133,7 @@ test('one more aggregator begins with nothing in the windows that are open, and 
   await releases.run(more, 9)
   expect(releases.results).toEqual([{ x: 4, list: [9, 9], kinds: 1, mid: 9 }])
   const kinds = { x: 'count', list: 'collect', kinds: 'distinct', mid: 'quantile(relativeError: 0.01)' }
-  expect(await releases.states()).toEqual(recorded(kinds))
+  expect(await releases.aggregators()).toEqual(kinds)
 })
 
 test('one less is dropped from the windows that are open, and its name stays with its kind', async () => {
@@ -136,7 +141,7 @@ test('one less is dropped from the windows that are open, and its name stays wit
   await releases.run({ x: count(), total: sum(n) }, 5, 6)
   await releases.run({ x: count() }, 9)
   expect(releases.results).toEqual([{ x: 3 }])
-  expect(await releases.states()).toEqual(recorded({ x: 'count', total: 'sum' }))
+  expect(await releases.aggregators()).toEqual({ x: 'count', total: 'sum' })
   await expect(releases.run({ x: count(), total: mean(n) }, 1)).rejects.toMatchObject({ code: 'state-changed' })
   await releases.run({ x: count(), total: sum(n) }, 7)
   expect(releases.results).toEqual([{ x: 4, total: 7 }])
@@ -153,10 +158,40 @@ test('fewer values that are kept are no more than said, in windows that are open
 test('a manifest of a release that recorded no aggregators is completed by the first container', async () => {
   const releases = new Releases()
   await releases.run({ x: count() }, 5)
-  await releases.forget()
-  expect(await releases.states()).toEqual(recorded(undefined))
+  await releases.rewrite(({ aggregators: _, ...before }) => before)
+  expect(await releases.aggregators()).toBeUndefined()
   await releases.run({ x: count(), total: sum(n) }, 9)
   expect(releases.results).toEqual([{ x: 2, total: 9 }])
-  expect(await releases.states()).toEqual(recorded({ x: 'count', total: 'sum' }))
+  expect(await releases.aggregators()).toEqual({ x: 'count', total: 'sum' })
   await expect(releases.run({ x: sum(n) }, 1)).rejects.toMatchObject({ code: 'state-changed' })
+})
+
+test('a container of a release that knows no aggregators, cold while a deployment rolls out, erases none', async () => {
+  const releases = new Releases()
+  await releases.run({ x: count() }, 5)
+  await releases.rewrite((found) => ({ ...found, states: withoutAggregators }))
+  await expect(releases.run({ x: sum(n) }, 9)).rejects.toMatchObject({ code: 'state-changed' })
+  await releases.run({ x: count() }, 9)
+  expect(releases.results).toHaveLength(1)
+})
+
+test('aggregators that a release recorded in the state are read, and written where no other release erases them', async () => {
+  const releases = new Releases()
+  await releases.run({ x: count() }, 5)
+  await releases.rewrite(({ aggregators: _, ...before }) => ({ ...before, states: withAggregators({ x: 'count' }) }))
+  await expect(releases.run({ x: sum(n) }, 9)).rejects.toMatchObject({ code: 'state-changed' })
+  await releases.run({ x: count(), total: sum(n) }, 9)
+  expect(await releases.aggregators()).toEqual({ x: 'count', total: 'sum' })
+  // That release runs once more, with an aggregator that it alone knows.
+  await releases.rewrite((found) => ({ ...found, states: withAggregators({ x: 'count', most: 'max' }) }))
+  await expect(releases.run({ x: count(), most: sum(n) }, 9)).rejects.toMatchObject({ code: 'state-changed' })
+  await releases.run({ x: count() }, 9)
+  expect(await releases.aggregators()).toEqual({ x: 'count', total: 'sum', most: 'max' })
+})
+
+test('an aggregator that is new may have the name of what every object has', async () => {
+  const releases = new Releases()
+  await releases.run({ x: count() }, 5)
+  await releases.run({ x: count(), constructor: sum(n) }, 9)
+  expect(releases.results).toEqual([{ x: 2, constructor: 9 }])
 })

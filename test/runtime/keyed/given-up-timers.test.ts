@@ -15,7 +15,8 @@ import { Topology } from '../../../lib/topology/topology.ts'
 const call = z.object({ key: z.string(), at: z.number(), bad: z.boolean().optional() })
 const startMs = Date.UTC(2026, 0, 1)
 
-test('the timer fires all the same, at whatever comes next', async () => {
+/** Calls set a bell for a second later, and those that are bad are given up. */
+function callsOf(ring: (key: string) => void = () => undefined) {
   const app = new Topology('calls-app')
   const source = app.source('calls', call, { eventTime: epochMs(({ at }) => at) })
   const out = app.sink<string>('out')
@@ -29,7 +30,12 @@ test('the timer fires all the same, at whatever comes next', async () => {
         timers.bell.set(at + 1_000)
         return []
       },
-      onTimer: { bell: (timeMs, { key }) => [`${key} ${timeMs - startMs}`] },
+      onTimer: {
+        bell: (timeMs, { key }) => {
+          ring(String(key))
+          return [`${key} ${timeMs - startMs}`]
+        },
+      },
     })
     .to(out)
   const clock = new VirtualClock(startMs)
@@ -43,7 +49,11 @@ test('the timer fires all the same, at whatever comes next', async () => {
   let sent = 0
   const send = (value: z.infer<typeof call>) =>
     invoke(kinesisEvent([value], { firstIndex: sent++, arrivalTimeMs: () => startMs }))
+  return { ports, clock, out, invoke, send }
+}
 
+test('the timer fires all the same, at whatever comes next', async () => {
+  const { ports, clock, out, invoke, send } = callsOf()
   await send({ key: 'first', at: startMs - 100_000 })
   await invoke(announceEvent)
   await send({ key: 'ann', at: startMs })
@@ -55,4 +65,19 @@ test('the timer fires all the same, at whatever comes next', async () => {
   await invoke(announceEvent)
   expect(ports.received(out)).toEqual(expect.arrayContaining(['first -99000', 'ann 1000', 'bob 6000']))
   expect(ports.received(out)).toHaveLength(3)
+})
+
+test('a timer that fails there has a dead letter beside that of the record', async () => {
+  const { ports, invoke, send } = callsOf((key) => {
+    if (key === 'ann') throw new TerminalError('the bell is broken')
+  })
+  await send({ key: 'first', at: startMs - 100_000 })
+  await invoke(announceEvent)
+  await send({ key: 'ann', at: startMs })
+  await send({ key: 'bob', at: startMs + 5_000 })
+  await send({ key: 'ann', at: startMs + 5_001, bad: true })
+  expect(ports.deadLettered.map(({ reason }) => reason.message).toSorted()).toEqual([
+    'nobody called',
+    'the bell is broken',
+  ])
 })

@@ -12,6 +12,7 @@ import {
   countWindow,
   epochMs,
   eventTimer,
+  mapState,
   type Stream,
   Topology,
   tumbling,
@@ -149,6 +150,31 @@ describe('headers of a source record', () => {
     await world.send(order('ann'), none)
     expect(world.written()).toEqual([[{ key: 'ann', saw: [] }], [{ orders: 1 }]])
     expect(world.versions).toEqual([1, 1])
+  })
+
+  test('are not those of others where a step turns their bytes around in place', async () => {
+    const turned = ({ headers }: RecordInfo) => text(headers[0]?.value.reverse() ?? Uint8Array.of())
+    const world = application((orders, app) => {
+      const seen = orders
+        .map((value, record) => ({ ...value, first: turned(record) }))
+        .keyBy('by-key', ({ key }) => key, { slots: 1 })
+        .process('audit', {
+          // Its entry is loaded when the step asks for it: the step runs twice where its key is read anew.
+          state: { times: mapState<number>() },
+          step: ({ first }, { state, record }) => {
+            const second = turned(record)
+            state.times.set('n', (state.times.get('n') ?? 0) + 1)
+            return [{ first, second, third: turned(record) }]
+          },
+        })
+      seen.to(app.sink('seen'))
+    })
+    const all = { first: 'cba', second: 'cba', third: 'cba' }
+    for (const _ of [1, 2]) {
+      await world.send(order('ann'), [['trace', 'abc']])
+      expect(world.written()).toEqual([[all, 'trace=abc']])
+    }
+    expect(world.memory.deadLettered).toEqual([])
   })
 
   test('are told by name as those of a source: the last one of it, undefined where there is none', async () => {

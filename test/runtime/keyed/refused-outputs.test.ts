@@ -13,7 +13,8 @@ const rejected: Outcome = { status: 'rejected', error: new TerminalError('too la
 const textOf = (base64: string | null | undefined): unknown =>
   JSON.parse(Buffer.from(base64 ?? '', 'base64').toString())
 
-function windowsOf() {
+/** Of each window as many outputs as told. */
+function windowsOf(times = 1) {
   const app = new Topology('visits-app')
   const source = app.source('visits', visit, { eventTime: epochMs(({ at }) => at), outOfOrderness: minutes(0) })
   const out = app.sink<{ key: string; n: number }>('out')
@@ -21,7 +22,7 @@ function windowsOf() {
     .keyBy('by-key', ({ key }) => key, { slots: 1 })
     .window(tumbling(minutes(1), { grace: minutes(0) }))
     .aggregate('per-minute', { n: count() }, { emit: 'on-close' })
-  windows.results.map(({ key, value: { n } }) => ({ key, n })).to(out)
+  windows.results.flatMap(({ key, value: { n } }) => Array.from({ length: times }, () => ({ key, n }))).to(out)
   windows.late.to(app.sink('late'))
   return { source, out, driver: new TestDriver(app, { nowMs: startMs }) }
 }
@@ -49,6 +50,24 @@ test('the results of windows that close together each have one, with their key, 
   expect(new Set(driver.deadLetters.map(({ id }) => id)).size).toBe(3)
   for (const { id } of driver.deadLetters) expect(id).toMatch(/^by-key\/slot-\d+\/\d+\/1\/out\/0$/)
   expect(driver.ports.counted('dead-letters')).toBe(3)
+})
+
+test('of several outputs of one firing each has its key and its timer, as these are no record that one could hold for all', async () => {
+  const { source, out, driver } = windowsOf(2)
+  driver.ports.refuse(out, () => rejected)
+  await driver.send(source, [{ key: 'a', at: startMs }])
+  await driver.advanceEventTime(minutes(5))
+  expect(driver.deadLetters.map(({ output }) => [output?.sink, output?.index])).toEqual([
+    ['out', 0],
+    ['out', 1],
+  ])
+  for (const { key, payload, recordIn } of driver.deadLetters) {
+    expect([key, textOf(payload), recordIn]).toEqual([
+      Buffer.from('a').toString('base64'),
+      expect.objectContaining({ key: 'a', timer: 'per-minute' }),
+      undefined,
+    ])
+  }
 })
 
 test('an attempt that is repeated gives each the same identity and content', async () => {
@@ -89,7 +108,7 @@ function splitting() {
   return { source, out, driver: new TestDriver(app, { nowMs: startMs }) }
 }
 
-test('the only one of its record has the identity of the record, several have one each', async () => {
+test('each has an identity of its own, and the first of its record holds what the record was', async () => {
   const { source, out, driver } = splitting()
   driver.ports.refuse(out, (text) => (text === 'a1' || text.startsWith('b') ? rejected : undefined))
   await driver.send(source, [
@@ -98,11 +117,40 @@ test('the only one of its record has the identity of the record, several have on
   ])
   const { deadLetters } = driver
   expect(deadLetters.map(({ id, output }) => [id, textOf(output?.value)])).toEqual([
-    ['by-key/slot-0/1', 'a1'],
+    ['by-key/slot-0/1/out/1', 'a1'],
     ['by-key/slot-0/2/out/0', 'b0'],
     ['by-key/slot-0/2/out/1', 'b1'],
     ['by-key/slot-0/2/out/2', 'b2'],
   ])
-  expect(deadLetters.map(({ payload }) => textOf(payload))).toMatchObject(['a', 'b', 'b', 'b'].map((key) => ({ key })))
+  const [a, b0, ...others] = deadLetters
+  expect([a, b0].map((letter) => textOf(letter?.payload))).toMatchObject([{ key: 'a' }, { key: 'b' }])
+  expect(others.map(({ payload, key, recordIn }) => [payload, key, recordIn])).toEqual(
+    Array(2).fill([null, null, 'by-key/slot-0/2/out/0']),
+  )
   expect(driver.received(out)).toEqual(['a0', 'a2'])
+})
+
+test('the value is what the sink refused, whatever the step made of it afterwards', async () => {
+  const app = new Topology('visits-app')
+  const source = app.source('visits', visit, { eventTime: epochMs(({ at }) => at) })
+  const out = app.sink<{ n: number }>('out')
+  const step = function* () {
+    const row = { n: 1 }
+    yield row
+    row.n = 2
+    yield row
+  }
+  source
+    .keyBy('by-key', ({ key }) => key, { slots: 1 })
+    .process('split', { state: { last: valueState<string>() }, step })
+    .to(out)
+  const driver = new TestDriver(app, { nowMs: startMs })
+  const refused: unknown[] = []
+  driver.ports.refuse(out, (value) => {
+    refused.push(structuredClone(value))
+    return rejected
+  })
+  await driver.send(source, [{ key: 'a', at: startMs }])
+  expect(driver.deadLetters.map(({ output }) => textOf(output?.value))).toEqual(refused)
+  expect(refused).toEqual([{ n: 1 }, { n: 2 }])
 })

@@ -6,6 +6,7 @@ const variant = {
   hasThirdStage: true,
   hasBriefs: true,
   changes: { operator: true, sink: true, stage: true },
+  mixesReleases: true,
   kill: () => undefined,
 }
 const built = { kind: 'keyed', variant } as const

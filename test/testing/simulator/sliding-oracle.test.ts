@@ -70,6 +70,7 @@ test('every kind of windows is in some source', () => {
     hasThirdStage: false,
     hasBriefs: false,
     changes: { operator: false, sink: false, stage: false },
+    mixesReleases: false,
     kill: () => undefined,
   }
   const names = new Set<string>()

@@ -28,6 +28,8 @@ interface Session {
   readonly accumulator: unknown
   /** The last revision that was put out; -1 where there is none. */
   readonly revision: number
+  /** Whether it has changed since that, and nothing was put out for it: a deployment that says 'final' came in between. */
+  readonly isStale?: true
 }
 
 /** In the order of their starts. */
@@ -37,22 +39,28 @@ export function sessionWindows<T>(windows: SessionWindows, declaration: WindowDe
   const { aggregator } = declaration
   return {
     encode: (sessions) =>
-      sessions.map(({ startMs, lastMs, accumulator, revision }) => [
+      sessions.map(({ startMs, lastMs, accumulator, revision, isStale }) => [
         startMs,
         lastMs,
         aggregator.encode(accumulator),
         revision,
+        ...(isStale ? [1] : []),
       ]),
     decode: (stored) =>
-      (stored as readonly (readonly [number, number, StateValue, number])[]).map((session) => {
-        const [startMs, lastMs, accumulator, revision] = session
-        return { startMs, lastMs, accumulator: aggregator.decode(accumulator), revision }
+      (stored as readonly (readonly [number, number, StateValue, number, 1?])[]).map((session) => {
+        const [startMs, lastMs, stored, revision, stale] = session
+        const accumulator = aggregator.decode(stored)
+        return { startMs, lastMs, accumulator, revision, ...(stale && { isStale: true }) }
       }),
     link: (parts) => new SessionLink(windows, declaration, parts),
   }
 }
 
 const none: Sessions = []
+
+const putOutOf = ({ startMs, lastMs, accumulator, revision }: Session): Session => {
+  return { startMs, lastMs, accumulator, revision: revision + 1 }
+}
 
 class SessionLink<T> implements WindowLink<T> {
   readonly #windows: SessionWindows
@@ -97,7 +105,7 @@ class SessionLink<T> implements WindowLink<T> {
     }
     for (const session of sessions) {
       if (this.#windows.settledAt(session.lastMs) <= timeMs) continue
-      kept.push(due.includes(session) ? { ...session, revision: session.revision + 1 } : session)
+      kept.push(due.includes(session) ? putOutOf(session) : session)
     }
     if (kept.length === 0) {
       this.#state.clear()
@@ -135,10 +143,12 @@ class SessionLink<T> implements WindowLink<T> {
   #putOut(session: Session, watermarkMs: number): Session {
     const { emit } = this.#declaration
     const isClosed = this.#windows.endOf(session.lastMs) <= watermarkMs
-    if (emit === 'final' || (emit === 'on-close' && !isClosed)) return session
-    const revision = session.revision + 1
-    this.#emit(session, revision, false)
-    return { ...session, revision }
+    if (emit === 'final') return session.revision < 0 ? session : { ...session, isStale: true }
+    // What a deployment with 'on-update' has put out of an open session goes on being revised.
+    if (emit === 'on-close' && !isClosed && session.revision < 0) return session
+    const after = putOutOf(session)
+    this.#emit(after, after.revision, false)
+    return after
   }
 
   #emit(session: Session, revision: number, isFinal: boolean, isRetracted = false): void {
@@ -148,14 +158,14 @@ class SessionLink<T> implements WindowLink<T> {
     emitResult(this.#parts, { window, revision, isFinal, isRetracted, value })
   }
 
-  #isToPutOut({ revision }: Session): boolean {
-    const { emit } = this.#declaration
-    return emit === 'final' || (emit === 'on-close' && revision < 0)
+  /** With 'on-update' only what a deployment with another emission has gathered. */
+  #isToPutOut({ revision, isStale }: Session): boolean {
+    return this.#declaration.emit === 'final' || revision < 0 || isStale === true
   }
 
   /** When the session is to be put out, or else to be forgotten. */
   #dueAt(session: Session): number {
-    const isToClose = this.#declaration.emit === 'on-close' && session.revision < 0
+    const isToClose = this.#declaration.emit !== 'final' && this.#isToPutOut(session)
     return isToClose ? this.#windows.endOf(session.lastMs) : this.#windows.settledAt(session.lastMs)
   }
 

@@ -3,9 +3,12 @@
  *
  * 1. Slices stand in the order of their starts, those of one start in the order of their first ends.
  * 2. A window's content is the merge of the slices in it that count for its end.
+ * 3. What there is of a window that is not settled is kept, whichever grace and emission are declared. A settled one, which gets
+ *    no result any more, has no slice left or, where windows share slices, ends by `overMs`. So the state itself says what is
+ *    still to be put out, and a deployment may say otherwise when than the one before.
  */
 import type { StateValue } from '../../../state/state-store.ts'
-import type { Slice, SlicedWindows } from '../../../time/windows/window.ts'
+import type { Slice, SlicedWindows, WindowBounds } from '../../../time/windows/window.ts'
 import type { Aggregator } from '../../aggregators/aggregator.ts'
 
 export interface FilledSlice extends Slice {
@@ -15,20 +18,36 @@ export interface FilledSlice extends Slice {
 export interface Emitted {
   readonly endMs: number
   readonly revision: number
+  /** Whether the window has changed since, and nothing was put out for it: a deployment that says 'final' came in between. */
+  readonly isStale?: true
 }
 
 export interface SliceState {
   readonly slices: readonly FilledSlice[]
   /** Windows with results that may still be revised, by their ends, ascending. */
   readonly emitted: readonly Emitted[]
+  /**
+   * Windows that end by this time are settled. Undefined where a release wrote the state that did not say so: then it is what a
+   * firing of the same windows would find.
+   */
+  readonly overMs: number | undefined
 }
 
-export const noSlices: SliceState = { slices: [], emitted: [] }
+/** Where no window is settled that slices could still show. */
+export const noneOver = Number.NEGATIVE_INFINITY
+
+export const noSlices: SliceState = { slices: [], emitted: [], overMs: noneOver }
 
 /** Where the slice stands; or, as a negative number, -1 minus where it belongs. From behind: most records are of late slices. */
-export function placeOf(slices: readonly Slice[], startMs: number, fromEndMs: number): number {
+export function placeOf(
+  slices: readonly Slice[],
+  { startMs, fromEndMs }: Slice,
+  { sharesSlices }: SlicedWindows,
+): number {
   for (let i = slices.length - 1; i >= 0; i -= 1) {
     const slice = slices[i] as Slice
+    // A window that is open keeps the start that it began with, though the rules of its zone may say another by now.
+    if (!sharesSlices && slice.fromEndMs === fromEndMs) return i
     if (slice.startMs < startMs) return -2 - i
     if (slice.startMs > startMs) continue
     if (slice.fromEndMs === fromEndMs) return i
@@ -40,23 +59,24 @@ export function placeOf(slices: readonly Slice[], startMs: number, fromEndMs: nu
 /** What the window of that end holds; undefined where it holds nothing. */
 export function contentOf(
   slices: readonly FilledSlice[],
-  startMs: number,
-  endMs: number,
+  { startMs, endMs }: WindowBounds,
+  { sharesSlices }: SlicedWindows,
   aggregator: Aggregator<never, unknown>,
 ): { readonly accumulator: unknown } | undefined {
   let content: { accumulator: unknown } | undefined
   for (const slice of slices) {
     if (slice.startMs >= endMs) break
     if (slice.startMs < startMs || slice.fromEndMs > endMs) continue
+    if (!sharesSlices && slice.fromEndMs < endMs) continue
     if (content === undefined) content = { accumulator: slice.accumulator }
     else content.accumulator = aggregator.merge(content.accumulator, slice.accumulator)
   }
   return content
 }
 
-/** The last revision that was put out of the window of that end; -1 where there is none. */
-export function revisionOf({ emitted }: SliceState, endMs: number): number {
-  return emitted.findLast((one) => one.endMs === endMs)?.revision ?? -1
+/** What was put out of the window of that end. */
+export function emittedOf({ emitted }: SliceState, endMs: number): Emitted | undefined {
+  return emitted.findLast((one) => one.endMs === endMs)
 }
 
 /** With those put out besides; both are in the order of their ends. */
@@ -72,24 +92,34 @@ export function noted(emitted: readonly Emitted[], more: readonly Emitted[]): re
   return after
 }
 
-/** Without what no window needs that ends beyond `overMs`, and with slices as one that count for the same of those. */
+/** With the windows that end from one time through another as changed, though nothing was put out. */
+export function staled(emitted: readonly Emitted[], fromMs: number, throughMs: number): readonly Emitted[] {
+  if (emitted.length === 0) return emitted
+  return emitted.map((one) => (one.endMs < fromMs || one.endMs > throughMs ? one : { ...one, isStale: true }))
+}
+
+/** Without what no window needs that ends beyond `settledMs`, and with slices as one that count for the same of those. */
 export function pruned(
-  { slices, emitted }: SliceState,
-  overMs: number,
+  { slices, emitted, overMs: before = noneOver }: SliceState,
+  settledMs: number,
   windows: SlicedWindows,
   aggregator: Aggregator<never, unknown>,
 ): SliceState {
+  // A longer grace than before opens nothing again.
+  const overMs = Math.max(before, settledMs)
+  const left = slices.filter((slice) => windows.neededUntil(slice) > overMs)
+  const still = emitted.filter(({ endMs }) => endMs > overMs)
+  if (!windows.sharesSlices) return { slices: left, emitted: still, overMs: noneOver }
   const kept: FilledSlice[] = []
-  for (const slice of slices) {
-    if (windows.neededUntil(slice.startMs) <= overMs) continue
-    const before = kept.at(-1)
+  for (const slice of left) {
+    const last = kept.at(-1)
     const countsFor = windows.endBeyond(slice.startMs, overMs)
-    const isOne = before?.startMs === slice.startMs && before.fromEndMs <= countsFor && slice.fromEndMs <= countsFor
-    const merged = isOne ? mergedOf(before, slice, aggregator) : undefined
+    const isOne = last?.startMs === slice.startMs && last.fromEndMs <= countsFor && slice.fromEndMs <= countsFor
+    const merged = isOne ? mergedOf(last, slice, aggregator) : undefined
     if (merged === undefined) kept.push(slice)
     else kept[kept.length - 1] = merged
   }
-  return { slices: kept, emitted: emitted.filter(({ endMs }) => endMs > overMs) }
+  return { slices: kept, emitted: still, overMs }
 }
 
 /** Both as one; undefined where that throws: then they stay apart, and each window that needs both fails when it is put out. */
@@ -105,26 +135,48 @@ function mergedOf(
   }
 }
 
-/** `{ slices: [[startMs, fromEndMs, accumulator]], emitted: [[endMs, revision]] }`; nothing emitted is left out. */
-export function encodeSlices({ slices, emitted }: SliceState, aggregator: Aggregator<never, unknown>): StateValue {
+/**
+ * `{ slices: [[startMs, fromEndMs, accumulator]], emitted: [[endMs, revision]], over: overMs }`; nothing emitted is left out, what is
+ * stale of it has a third element, and `over` is of windows that share slices alone: null where none is settled.
+ */
+export function encodeSlices(
+  { slices, emitted, overMs }: SliceState,
+  { sharesSlices }: SlicedWindows,
+  aggregator: Aggregator<never, unknown>,
+): StateValue {
   const stored = slices.map(({ startMs, fromEndMs, accumulator }) => [
     startMs,
     fromEndMs,
     aggregator.encode(accumulator),
   ])
-  if (emitted.length === 0) return { slices: stored }
-  return { emitted: emitted.map(({ endMs, revision }) => [endMs, revision]), slices: stored }
+  return {
+    ...(emitted.length > 0 && { emitted: emitted.map(encodeEmitted) }),
+    ...(sharesSlices && overMs !== undefined && { over: Number.isFinite(overMs) ? overMs : null }),
+    slices: stored,
+  }
 }
 
-export function decodeSlices(stored: StateValue, aggregator: Aggregator<never, unknown>): SliceState {
-  const { slices, emitted = [] } = stored as {
+const encodeEmitted = ({ endMs, revision, isStale }: Emitted) => (isStale ? [endMs, revision, 1] : [endMs, revision])
+
+export function decodeSlices(
+  stored: StateValue,
+  { sharesSlices }: SlicedWindows,
+  aggregator: Aggregator<never, unknown>,
+): SliceState {
+  const {
+    slices,
+    emitted = [],
+    over,
+  } = stored as {
     readonly slices: readonly (readonly [number, number, StateValue])[]
-    readonly emitted?: readonly (readonly [number, number])[]
+    readonly emitted?: readonly (readonly [number, number, 1?])[]
+    readonly over?: number | null
   }
   return {
     slices: slices.map(([startMs, fromEndMs, accumulator]) => {
       return { startMs, fromEndMs, accumulator: aggregator.decode(accumulator) }
     }),
-    emitted: emitted.map(([endMs, revision]) => ({ endMs, revision })),
+    emitted: emitted.map(([endMs, revision, stale]) => ({ endMs, revision, ...(stale && { isStale: true }) })),
+    overMs: sharesSlices && over === undefined ? undefined : (over ?? noneOver),
   }
 }

@@ -66,11 +66,11 @@ export class WindowState<S> {
   }
 }
 
-/** Puts out one result. */
+/** Puts out one result: of a record, or of no one record. */
 export function emitResult(
   { context, results }: Pick<LinkedParts<never>, 'context' | 'results'>,
   { window, revision, isFinal, isRetracted, value }: Omit<WindowResult<Key, unknown>, 'key'>,
+  record: RecordInfo = context.result(window.endMs - 1),
 ): void {
-  const record: RecordInfo = context.result(window.endMs - 1)
   results({ key: context.key(), window, revision, isFinal, isRetracted, value }, record)
 }

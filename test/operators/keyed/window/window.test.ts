@@ -119,7 +119,7 @@ test('a watermark that passes many windows at once closes them in the order of t
 test('hopping writes a value once, however many windows it is in', () => {
   const here = world(hopping(ms(60), { every: ms(1), ...grace(0) }), 'on-close')
   here.take({ value: 1, timeMs: 9 }, 0)
-  expect(here.stored()).toEqual({ w: { slices: [[9, 10, { n: 1 }]] } })
+  expect(here.stored()).toEqual({ w: { over: null, slices: [[9, 10, { n: 1 }]] } })
   expect(here.advance(1_000)).toHaveLength(60)
 })
 
@@ -149,6 +149,13 @@ test('calendar days are windows like any other', () => {
   here.take({ value: 1, timeMs: end - 1 }, 0)
   here.take({ value: 1, timeMs: end }, 0)
   expect(here.advance(end).map(told)).toEqual([`[${start},${end}) n2 r0 final`])
+})
+
+test('a session that is cut has its final result once no record can come that belongs to it: the grace behind its cut', () => {
+  const here = world(session(ms(10), { longest: ms(20), ...grace(5) }), 'final')
+  here.take({ value: 1, timeMs: 15 }, 0)
+  expect(here.advance(24)).toEqual([])
+  expect(here.advance(25).map(told)).toEqual(['[15,20) n1 r0 final'])
 })
 
 describe('C09: sessions, gap 10', () => {
@@ -266,6 +273,57 @@ describe('count windows', () => {
     expect(here.stored()).toEqual({})
     expect(here.nextTimerMs()).toBeUndefined()
   })
+
+  describe('with records beyond the skew limit, whose own mark is the end of all time', () => {
+    const rogue = { value: 1, timeMs: 1e15, ownMarkMs: Number.POSITIVE_INFINITY }
+
+    test('count them, and leave their times out of the bounds', () => {
+      for (const at of [0, 1, 2]) {
+        const here = world(countWindow(3), 'on-close')
+        const records = [
+          { value: 1, timeMs: 5 },
+          { value: 1, timeMs: 9 },
+        ].toSpliced(at, 0, rogue)
+        expect(records.flatMap((record) => here.take(record, 0)).map(told)).toEqual(['[5,10) n3 r0 final'])
+        expect(here.resultTimes).toEqual([9])
+      }
+    })
+
+    test('keep what they have counted where none has come whose time counts', () => {
+      const here = world(countWindow(3), 'on-close')
+      here.take(rogue, 0)
+      expect(here.stored()).toEqual({ w: [1, null, null, { n: 1 }] })
+    })
+
+    test('have the bounds of the last one where all are such', () => {
+      const here = world(countWindow(2), 'on-close')
+      const results = [{ ...rogue, timeMs: 2e15 }, rogue].flatMap((record) => here.take(record, 0))
+      expect(results.map(told)).toEqual(['[1000000000000000,1000000000000001) n2 r0 final'])
+    })
+  })
+})
+
+test('a window that cannot be put out at its end is tried again once, before it is forgotten, and no other is given up with it', () => {
+  for (const windows of [tumbling(ms(10), grace(100)), hopping(ms(10), { every: ms(5), ...grace(100) })]) {
+    let throws = 0
+    const ofOne = {
+      ...{ init: () => 0, add: (n: number) => n + 1, merge: (a: number, b: number) => a + b },
+      result(n: number) {
+        if (n !== 2) return n
+        throws += 1
+        throw new Error('two')
+      },
+    }
+    const operator = windowed<number>('w', windows, ofOne, 'on-close')
+    const here = new TimedWorld<number, WindowResult<string, number>>(operator as never, { givesUp: true })
+    for (const timeMs of [6, 7, 22, 41]) here.take({ value: 0, timeMs }, 0)
+    const ended = windows.kind === 'hopping' ? [25, 30, 45, 50] : [30, 50]
+    expect(here.advance(99).map(({ window }) => window.endMs)).toEqual(ended)
+    const before = throws
+    expect(here.advance(1_000)).toEqual([])
+    expect([before, throws]).toEqual(windows.kind === 'hopping' ? [2, 3] : [1, 2])
+    expect(here.stored()).toEqual({})
+  }
 })
 
 test('a firing that is given up puts nothing out, and what is due later is not lost with it', () => {
