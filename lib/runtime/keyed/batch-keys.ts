@@ -149,6 +149,9 @@ export class BatchKeys {
       due.keepEarliest([draft])
       this.#drafts.delete(key)
       this.#loaded.delete(key)
+      // It may have been changed before another attempt's commit was taken over.
+      this.changed.delete(key)
+      this.#crowded.delete(key)
     }
   }
 
