@@ -8,7 +8,7 @@ export const notPlain: unique symbol = Symbol('not plain')
 
 /**
  * A deep copy of plain data, which later changes to the original do not reach: objects without a class, lists, bytes, and what cannot be
- * changed. Answers {@link notPlain} where anything else is in the value. It costs a tenth of writing it as JSON.
+ * changed. Answers {@link notPlain} where anything else is in the value. A record or a list costs less than to write it as JSON.
  *
  * @example
  * plainCopy({ n: 1, tags: ['a'] }) // { n: 1, tags: ['a'] }, another object
@@ -17,7 +17,7 @@ export const notPlain: unique symbol = Symbol('not plain')
 export function plainCopy(value: unknown, depth = 0): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (depth > deepest) return notPlain
-  if (Array.isArray(value)) return withCopiesInside(value.slice(), depth)
+  if (Array.isArray(value)) return copyOfList(value, depth)
   if (isPlain(value)) return withCopiesInside({ ...value }, depth)
   return isBytes(value) ? new Uint8Array(value) : notPlain
 }
@@ -27,6 +27,19 @@ function isPlain(value: object): boolean {
   if (prototype === Object.prototype || prototype === null) return true
   // Other realms, such as jest's sandbox, have an `Object` of their own.
   return Object.getPrototypeOf(prototype) === null && prototype.constructor?.name === 'Object'
+}
+
+/** By index: names of places would be made for every one of them. */
+function copyOfList(list: readonly unknown[], depth: number): unknown[] | typeof notPlain {
+  const copy = list.slice()
+  for (let i = 0; i < copy.length; i++) {
+    const inner = copy[i]
+    if (typeof inner !== 'object' || inner === null) continue
+    const copied = plainCopy(inner, depth + 1)
+    if (copied === notPlain) return notPlain
+    copy[i] = copied
+  }
+  return copy
 }
 
 function withCopiesInside<T extends object>(copy: T, depth: number): T | typeof notPlain {

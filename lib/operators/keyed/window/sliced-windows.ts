@@ -110,11 +110,15 @@ class SlicedLink<T> implements WindowLink<T> {
    */
   #dueBy({ slices, overMs }: SliceState, timeMs: number): readonly number[] {
     const { emit } = this.#declaration
-    const settledMs = timeMs - this.#windows.graceMs
+    const windows = this.#windows
+    const settledMs = timeMs - windows.graceMs
     const dueMs = emit === 'final' ? settledMs : timeMs
     const fromMs = overMs === undefined ? dueMs : overMs + 1
-    const ends = this.#windows.endsOf(slices, fromMs, emit === 'on-update' ? Number.POSITIVE_INFINITY : dueMs)
-    return emit === 'on-close' ? ends.filter((endMs) => endMs === timeMs || endMs <= settledMs) : ends
+    if (emit === 'on-update') return windows.endsOf(slices, fromMs, Number.POSITIVE_INFINITY)
+    const settled = windows.endsOf(slices, fromMs, settledMs)
+    return emit === 'final' || settledMs === timeMs
+      ? settled
+      : [...settled, ...windows.endsOf(slices, Math.max(fromMs, timeMs), timeMs)]
   }
 
   /** The slices with the value in the one at `place`, or in a new one. */
