@@ -67,9 +67,9 @@ test('the dead letters of a topic are known by partition and offset; what is non
   const log = new DeadLetterLog(reader)
   await log.refresh()
   expect(log.unreadable.map(({ place }) => place)).toEqual(['0:0', '1:0'])
-  kafka.produce({ topic: 'failed', partition: 1, records: [record('{"formatVersion":2}')] })
+  kafka.produce({ topic: 'failed', partition: 1, records: [record('{"formatVersion":3}')] })
   await log.refresh()
-  expect(log.unreadable.at(-1)).toEqual({ place: '1:1', problem: expect.stringContaining('format version 2') })
+  expect(log.unreadable.at(-1)).toEqual({ place: '1:1', problem: expect.stringContaining('format version 3') })
 })
 
 test('what passes by itself is tried again, a few times; what does not is said at once', async () => {
