@@ -8,10 +8,13 @@ export const bundleSettings = {
   /** CommonJS packages inside the bundle call require(), which an ES module lacks. */
   banner: "import{createRequire as millraceRequire}from'node:module';const require=millraceRequire(import.meta.url);",
   /**
-   * Where the SDK looks for credentials on a developer's machine. It imports them only where the environment holds none,
-   * and on Lambda it always does; they would be a tenth of the bundle.
+   * Where the SDK looks for credentials on a developer's machine, in a container and on a server. It imports them only where the
+   * environment holds none, and on Lambda it always does; they would be a tenth of the bundle.
    */
-  external: ['ini', 'login', 'process', 'sso', 'web-identity'].map((name) => `@aws-sdk/credential-provider-${name}`),
+  external: [
+    ...['http', 'ini', 'login', 'process', 'sso', 'web-identity'].map((name) => `@aws-sdk/credential-provider-${name}`),
+    '@smithy/credential-provider-imds',
+  ],
 } as const
 
 /** The Kafka client would look for a file of WebAssembly beside it, which one file of code has not: the other one holds it. */
