@@ -26,6 +26,9 @@ import { firedOutputDeadLetter, lineDeadLetter } from './line-dead-letter.ts'
 import { LineSteps, markLagOf } from './line-steps.ts'
 import { OperatorStates } from './operator-states.ts'
 
+/** Keys that are loaded, fired and committed at a time where very many fire at one number. */
+const mostFiringKeys = 1_000
+
 /** Runs a batch of one partition; the answer is where it goes on, undefined where all of it is done. */
 export async function runKeyedBatch(
   parts: KeyedParts,
@@ -203,10 +206,9 @@ class KeyedAttempt {
   async #fireOthers(line: Line, index: number, firing: readonly FiringKey[], done: number): Promise<Halt | undefined> {
     const { mostKeysPerCommit, maxPendingOutputs, ports } = this.#parts
     const others = firing.filter(({ key }) => key !== line.record?.key)
-    for (let from = 0; from < others.length; from += mostKeysPerCommit) {
-      const some = others
-        .slice(from, from + mostKeysPerCommit)
-        .filter(({ keyHash }) => !this.#hasFired(line.number, keyHash))
+    const keysInPart = Math.min(mostKeysPerCommit, mostFiringKeys)
+    for (let from = 0; from < others.length; from += keysInPart) {
+      const some = others.slice(from, from + keysInPart).filter(({ keyHash }) => !this.#hasFired(line.number, keyHash))
       await this.#keys.loadMore(some.map(({ key }) => key))
       for (const [i, { key, keyHash }] of some.entries()) {
         const isFull = this.#keys.changed.size >= mostKeysPerCommit || this.#keys.isCarefulAndChanged(key)
@@ -222,7 +224,7 @@ class KeyedAttempt {
         this.#fired = { number: line.number, keyHash }
       }
       this.#keys.letGo(some.map(({ key }) => key))
-      if (from + mostKeysPerCommit >= others.length) break
+      if (from + keysInPart >= others.length) break
       const halt = await this.#send(done)
       if (halt) return halt
       if (ports.clock.nowMs() >= this.#stop.atMs) return { number: line.number, error: outOfTime(), counts: false }
