@@ -104,12 +104,12 @@ export function runTwice(twice: TwiceRun): void {
   const first = new FirstRun()
   try {
     twice.setTrace(first)
-    const threwFirst = thrownBy(twice) !== undefined
+    const threwFirst = errorOf(twice) !== undefined
     const changes = threwFirst ? undefined : twice.changes()
     twice.takeBack()
     const second = new SecondRun(first, threwFirst)
     twice.setTrace(second)
-    const thrown = thrownBy(twice)
+    const thrown = errorOf(twice)
     second.end(thrown !== undefined)
     if (thrown !== undefined) throw thrown.error
     refuseOtherChanges(changes ?? [], twice.changes() ?? [])
@@ -136,7 +136,7 @@ export function answeredTwice<T>(answer: (trace: Trace) => T): T {
 }
 
 /** What the run throws as its answer; throws what is none. */
-function thrownBy(twice: TwiceRun): { readonly error: unknown } | undefined {
+function errorOf(twice: TwiceRun): { readonly error: unknown } | undefined {
   try {
     twice.run()
     return undefined
